@@ -40,20 +40,29 @@ func hasFlag(t *testing.T, addr uintptr, flag string) (has, known bool, start, e
 	return false, false, 0, 0
 }
 
-// TestHugePages looks at what the system was asked for the blocks of a heap with HugePages, and uses,
-// resizes and frees them.
-func TestHugePages(t *testing.T) {
+// hugePage is the size of one.
+const hugePage = 2 << 20
+
+// mayHaveHugePages reports whether huge pages can be asked for.
+func mayHaveHugePages(t *testing.T) bool {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
-		return // there are no huge pages
+		return false
 	}
-	own, err := osmem.Reserve(2<<20, 2<<20)
+	own, err := osmem.Reserve(hugePage, hugePage)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer osmem.Release(own, 2<<20)
-	osmem.HugePages(own, 2<<20)
-	if has, known, _, _ := hasFlag(t, own, "hg"); known && !has {
-		return // an emulator drops the call
+	defer osmem.Release(own, hugePage)
+	osmem.HugePages(own, hugePage)
+	has, known, _, _ := hasFlag(t, own, "hg")
+	return has || !known // an emulator drops the call
+}
+
+// TestHugePages looks at what the system was asked for the blocks of a heap with HugePages, and uses,
+// resizes and frees them.
+func TestHugePages(t *testing.T) {
+	if !mayHaveHugePages(t) {
+		return
 	}
 	h := newHeap(t, HeapOptions{HugePages: true})
 	var blocks []unsafe.Pointer
@@ -65,8 +74,7 @@ func TestHugePages(t *testing.T) {
 			t.Errorf("%d bytes: no huge pages were asked for", size)
 		}
 		// A huge page needs all of it in one mapping.
-		const huge = 2 << 20
-		if from := uintptr(p) &^ (huge - 1); known && size < span.OwnMapping && span.OwnMapping >= huge && (start > from || end < from+huge) {
+		if from := uintptr(p) &^ (hugePage - 1); known && size < span.OwnMapping && span.OwnMapping >= hugePage && (start > from || end < from+hugePage) {
 			t.Errorf("%d bytes at %p: the mapping is %#x to %#x", size, p, start, end)
 		}
 		q := h.Realloc(p, 2*size)
@@ -82,28 +90,41 @@ func TestHugePages(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
-// TestHugePagesEnd has a heap with HugePages give its memory back. A small block of another heap takes
-// a page of the memory that was there.
-func TestHugePagesEnd(t *testing.T) {
-	h := newHeap(t, HeapOptions{HugePages: true})
-	var blocks []unsafe.Pointer
-	for range 100 {
-		p := h.Malloc(100_000)
-		*(*byte)(p) = 1
-		blocks = append(blocks, p)
+// TestHugePagesTakenBack has the memory of a block of a heap with HugePages go in each way. The system is
+// not asked for huge pages any more where it was.
+func TestHugePagesTakenBack(t *testing.T) {
+	if !span.Moves() || !mayHaveHugePages(t) {
+		return
 	}
-	for _, p := range blocks {
-		h.Free(p)
-	}
-	h.Trim()
-	small := newHeap(t, HeapOptions{})
-	for _, size := range []int{16, 64, 1000, 4000} {
-		p := small.Malloc(size)
-		*(*byte)(p) = 1
-		if n := resident(t, uintptr(p)&^(span.UnitSize-1), span.UnitSize); n > 2*osmem.PageSize {
-			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
+	setDecay(t, -1)
+	for _, row := range []struct {
+		name string
+		end  func(h *Heap, p unsafe.Pointer) (rest unsafe.Pointer)
+	}{
+		{"trimmed", func(h *Heap, p unsafe.Pointer) unsafe.Pointer {
+			h.Free(p)
+			h.Trim()
+			return nil
+		}},
+		{"moved to a mapping", func(h *Heap, p unsafe.Pointer) unsafe.Pointer { return h.Realloc(p, 2*span.OwnMapping) }},
+		{"taken by a mapping", func(h *Heap, p unsafe.Pointer) unsafe.Pointer {
+			h.Free(p)
+			return h.Malloc(span.OwnMapping)
+		}},
+	} {
+		h := newHeap(t, HeapOptions{HugePages: true})
+		h.Trim()
+		p := h.Malloc(3 * hugePage)
+		chunk := (uintptr(p) + hugePage - 1) &^ (hugePage - 1) // all of it is the block's
+		if has, known, _, _ := hasFlag(t, chunk, "hg"); known && !has {
+			t.Errorf("%s: no huge pages were asked for", row.name)
 		}
-		small.Free(p)
+		rest := row.end(h, p)
+		if has, _, _, _ := hasFlag(t, chunk, "hg"); has {
+			t.Errorf("%s: huge pages are asked for still", row.name)
+		}
+		h.Free(rest)
+		mustHoldNothing(t, h)
 	}
 }
 

@@ -115,7 +115,6 @@ func TestTrimResident(t *testing.T) {
 func TestCallocResident(t *testing.T) {
 	h := newHeap(t, HeapOptions{})
 	h.Trim() // so that nothing is used again
-	const hugePage = 2 << 20
 	for _, size := range []int{span.RegionSize / 8, span.OwnMapping, 3 * span.OwnMapping} {
 		p := h.Calloc(1, size)
 		if n := resident(t, uintptr(p), uintptr(size)); n > hugePage || n > uintptr(size)/4 {
@@ -148,6 +147,43 @@ func TestCarvingResident(t *testing.T) {
 			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
 		}
 		h.Free(p)
+	}
+}
+
+// TestAloneResident frees a block that has a span for itself, while the program uses more units than it
+// ever did. Its memory serves the next such block. One that is carved touches the start of the unit only,
+// and does not keep the rest.
+func TestAloneResident(t *testing.T) {
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		const size = 40_000
+		withRate(t, 0) // a sampled block is in another span
+		setDecay(t, -1)
+		h := newHeap(t, HeapOptions{})
+		p, behind := h.Malloc(size), h.Malloc(size)
+		shadow.Fill(p, size, 1)
+		unit := uintptr(p)
+		blocks := []unsafe.Pointer{behind}
+		next := func(size int) uintptr {
+			h.Free(p)
+			h.reclaim()
+			blocks = append(blocks, h.Malloc(3*span.UnitSize))
+			if p = h.Malloc(size); uintptr(p)&^(span.UnitSize-1) != unit {
+				t.Fatalf("%d bytes at %p, and the unit at %#x was free", size, p, unit)
+			}
+			return resident(t, unit, span.UnitSize)
+		}
+		if n := next(size); n < size {
+			t.Errorf("%d bytes are resident of a block where one of %d was", n, size)
+		}
+		if n := next(16); n > 2*osmem.PageSize {
+			t.Errorf("one block of 16 bytes keeps %d bytes resident", n)
+		}
+		for _, p := range append(blocks, p) {
+			h.Free(p)
+		}
+	})
+	if !passed {
+		t.Error(output)
 	}
 }
 

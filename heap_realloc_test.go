@@ -370,9 +370,13 @@ func TestReallocToMapping(t *testing.T) {
 			}
 			return nil
 		}
+		idle := span.Idle()
 		osmem.Fault.Store(&f)
 		q, err := h.TryRealloc(p, to)
 		osmem.Fault.Store(nil)
+		if asked && row.ok && row.err == nil && span.Idle() > idle {
+			t.Errorf("%s: %d bytes are idle whose pages have moved", row.name, span.Idle()-idle)
+		}
 		if (err == nil) != row.ok || (q != nil) != row.ok || q == p {
 			t.Errorf("%s: %p became %p: %v", row.name, p, q, err)
 		}
@@ -560,6 +564,10 @@ func TestReallocAloneFree(t *testing.T) {
 			asked = isAlone(s.LoadTag() & span.KindMask)
 			if l.k.free(s, uintptr(p)) {
 				t.Errorf("a cache took the block at %p", p)
+			}
+			if cl := &h.classes[sizeclass.Of(size)]; cl.mu.TryLock() {
+				cl.mu.Unlock()
+				t.Error("another goroutine may change the class of the block")
 			}
 			return false
 		})
