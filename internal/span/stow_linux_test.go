@@ -213,6 +213,12 @@ func TestStowUntouched(t *testing.T) {
 		if want := touched / chunkSize * chunkSize; Idle() != want {
 			t.Errorf("%d bytes were touched, and %d are idle", touched, Idle())
 		}
+		pages.most = pages.used // a unit that is to be carved gives up what may lie anywhere in it
+		unit, fresh, _, err := AllocCarved(UnitSize)
+		if err != nil || !fresh {
+			t.Errorf("%d bytes were touched, and a unit that is to be carved has memory: %v", touched, err)
+		}
+		Free(unit, 1)
 		TrimAll()
 	}
 }
@@ -339,6 +345,9 @@ func TestMoveUnits(t *testing.T) {
 			t.Errorf("%v: %d bytes are lost, want %d", want, got, lost)
 		}
 		FreeMapping(to, space)
+		if got := Find(to).Lost; got != 0 {
+			t.Errorf("%v: %d bytes of the next mapping there are lost", want, got)
+		}
 		if !faults(to+units*UnitSize) || faults(to) != (lost == 0) { // nothing was really lost: it is mapped
 			t.Errorf("%v: released: %v, and behind %v", want, faults(to), faults(to+size))
 		}
