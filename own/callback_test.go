@@ -55,6 +55,7 @@ func TestCallbackNumbers(t *testing.T) {
 		c.Clear()
 		mustAnswer(t, "cleared", k, data, -1)
 	}
+	present := c.Set(k, nil, plus(7)) // where one of those was
 	for data := range seen {
 		mustAnswer(t, "long cleared", k, data, -1)
 		if k.Hold(data) {
@@ -62,6 +63,8 @@ func TestCallbackNumbers(t *testing.T) {
 		}
 		k.Weaken(data)
 	}
+	mustAnswer(t, "among those", k, present, 8)
+	c.Clear()
 	if s := k.Stats(); s.Live != 0 || s.Held != 0 || s.Ended != 2*5000 {
 		t.Errorf("%+v", s)
 	}
@@ -208,6 +211,7 @@ func TestCallbackCopies(t *testing.T) {
 		data = first[0].Set(k, nil, plus(1))
 		copied = append(first, make([]Callback[func(int) int], 100)...) // append copies as well
 	})
+	stale := append(copied[:1:1], Callback[func(int) int]{})
 	runtime.GC()
 	runtime.GC()
 	mustAnswer(t, "of the copy", k, data, 2)
@@ -217,6 +221,15 @@ func TestCallbackCopies(t *testing.T) {
 	mustAnswer(t, "of the copy, set again", k, data, 3)
 	copied[0].Clear()
 	mustAnswer(t, "cleared by the copy", k, data, -1)
+
+	// A copy that is left has nothing of the callback that takes the place of that one.
+	next := copied[1].Set(k, nil, plus(3))
+	if stale[0].Data() != nil || stale[0].Hold() {
+		t.Error("a copy of a Callback that has ended has a number")
+	}
+	stale[0].Clear()
+	mustAnswer(t, "after a copy of another was cleared", k, next, 4)
+	copied[1].Clear()
 }
 
 func TestCallbackAllocates(t *testing.T) {
