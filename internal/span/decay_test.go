@@ -148,11 +148,17 @@ func without(units []run, taken run) (rest []run) {
 }
 
 // A holder counts the ticks.
-type holder struct{ ticks atomic.Int64 }
+type holder struct {
+	ticks atomic.Int64
+	in    func() // called in a tick, or nil
+}
 
 func (h *holder) Tick() {
 	Idle() // no lock is held
 	h.ticks.Add(1)
+	if h.in != nil {
+		h.in()
+	}
 }
 
 // TestHolder looks whether the holder is told of ticks.
@@ -167,7 +173,7 @@ func TestHolder(t *testing.T) {
 }
 
 // TestStaleTick runs a tick that SetDecay has come before: the timer has gone off, and its
-// goroutine has not run yet.
+// goroutine has not run yet, or it is in the holder.
 func TestStaleTick(t *testing.T) {
 	defer SetDecay(SetDecay(time.Hour))
 	var h holder
@@ -180,6 +186,11 @@ func TestStaleTick(t *testing.T) {
 	tick(stale)
 	if n, idle := h.ticks.Load(), Idle(); n != 0 || idle == 0 || decay.armed.Load() {
 		t.Errorf("%d ticks, %d bytes are idle, armed: %v", n, idle, decay.armed.Load())
+	}
+	h.in = func() { SetDecay(time.Hour) }
+	tick(decay.serial)
+	if Age(); Idle() == 0 {
+		t.Error("a tick that is stale has aged the units")
 	}
 	TrimAll()
 }

@@ -354,7 +354,7 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 	defer pages.mu.Unlock()
 	r := find(base)
 	i := int((base-r.base)/UnitSize) + units
-	if i+more > regionUnits || r.used.next(i, true) < i+more {
+	if r.used.next(i, true) < i+more { // it is regionUnits at most
 		return false
 	}
 	if r.extend(base, uintptr(units)*UnitSize) != nil { // all of the last of them, where a part is usable

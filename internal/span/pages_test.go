@@ -1,6 +1,7 @@
 package span
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -338,8 +339,12 @@ func TestTails(t *testing.T) {
 // checkPages compares the counts of units with the sets.
 func checkPages(t *testing.T) {
 	t.Helper()
-	used, warm, owned, tails := 0, 0, 0, 0
+	used, warm, owned, tails, pieces := 0, 0, 0, 0, 0
+	for a := mappings.first; a != 0; a = At(a).Next {
+		pieces += int(At(a).Pieces)
+	}
 	for i, r := range pages.regions {
+		pieces += bits.OnesCount32(r.pieces)
 		free, nwarm := 0, 0
 		for u := range regionUnits {
 			if !r.used.has(u) {
@@ -362,9 +367,9 @@ func checkPages(t *testing.T) {
 		used += regionUnits - free
 		warm += nwarm
 	}
-	if used != pages.used || warm != pages.warm || owned != pages.owned || tails != pages.tails {
-		t.Errorf("%d units are used and %d warm, with %d parts and %d in tails; counted are %d, %d, %d, %d",
-			used, warm, owned, tails, pages.used, pages.warm, pages.owned, pages.tails)
+	if used != pages.used || warm != pages.warm || owned != pages.owned || tails != pages.tails || pieces != pages.pieces {
+		t.Errorf("%d units are used and %d warm, with %d parts, %d in tails and %d pieces; counted are %d, %d, %d, %d, %d",
+			used, warm, owned, tails, pieces, pages.used, pages.warm, pages.owned, pages.tails, pages.pieces)
 	}
 }
 
@@ -429,7 +434,38 @@ func TestReuse(t *testing.T) {
 	TrimAll()
 }
 
-// TestInUse takes units and a mapping, and finds them in the counts and in the map.
+// TestSpotty carves a unit again. It keeps its memory if it was carved, or if fewer units are in use than
+// before: else what lies behind its start would have no use.
+func TestSpotty(t *testing.T) {
+	defer SetDecay(SetDecay(-1))
+	TrimAll()
+	pages.most = pages.used // as in a new process
+	two := allocRun(t, nil, 2, 1)
+	live := []run{{two.base + UnitSize, 1}}
+	for i, row := range []struct {
+		free  func(uintptr)
+		grows bool // more units are in use than ever
+		keeps bool
+	}{
+		{func(base uintptr) { Free(base, 1) }, false, true},
+		{func(base uintptr) { Free(base, 1) }, true, false},
+		{FreeCarved, true, true},
+	} {
+		row.free(two.base)
+		if row.grows {
+			live = append(live, allocRun(t, live, 3, 1))
+		}
+		base, fresh, _, err := AllocCarved(UnitSize)
+		if err != nil || base != two.base || fresh == row.keeps {
+			t.Errorf("row %d: the unit is at %#x, fresh: %v, %v; it was at %#x", i, base, fresh, err, two.base)
+		}
+	}
+	for _, run := range append(live, run{two.base, 1}) {
+		Free(run.base, run.units)
+	}
+	TrimAll()
+}
+
 // TestExtendPart extends a unit of which a part is usable, and writes all of it.
 func TestExtendPart(t *testing.T) {
 	size := min(UnitSize+3*osmem.PageSize, 2*UnitSize)
@@ -451,6 +487,7 @@ func TestExtendPart(t *testing.T) {
 	}
 }
 
+// TestInUse takes units and a mapping, and finds them in the counts and in the map.
 func TestInUse(t *testing.T) {
 	const tag = 0x7E57 << KindBits
 	tagged := func() (n int) {

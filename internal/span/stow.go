@@ -112,7 +112,6 @@ func (r *region) stowAt(i int, from uintptr) bool {
 	to := r.base + uintptr(i)*UnitSize
 	switch osmem.Remap(from, to, chunkSize) {
 	case nil:
-		r.huge &^= 1 << (i / chunkUnits) // what was asked for went with the pages
 	case osmem.ErrLost: // the units stay in use forever
 		pages.unmoved = true
 		for u := i; u < i+chunkUnits; u++ {

@@ -17,7 +17,10 @@ import (
 func moves(t *testing.T) bool {
 	t.Helper()
 	old := SetDecay(-1)
-	t.Cleanup(func() { SetDecay(old) })
+	t.Cleanup(func() {
+		checkPages(t)
+		SetDecay(old)
+	})
 	TrimAll()
 	if Moves() {
 		return true
@@ -206,14 +209,14 @@ func TestStowUntouched(t *testing.T) {
 	if !moves(t) {
 		return
 	}
-	for _, touched := range []uintptr{1, chunkSize} {
-		base, space, _ := warmMapping(t, OwnMapping)
+	for _, touched := range []uintptr{1, chunkSize, chunkSize + 4*UnitSize} { // the last ends with a part of a chunk
+		base, space, _ := warmMapping(t, OwnMapping+touched%chunkSize)
 		write(base+OwnMapping-chunkSize, touched)
-		FreeWarmMapping(base, OwnMapping, space)
+		FreeWarmMapping(base, OwnMapping+touched%chunkSize, space)
 		if want := touched / chunkSize * chunkSize; Idle() != want {
 			t.Errorf("%d bytes were touched, and %d are idle", touched, Idle())
 		}
-		pages.most = pages.used // a unit that is to be carved gives up what may lie anywhere in it
+		pages.most = pages.used // as in TestSpotty
 		unit, fresh, _, err := AllocCarved(UnitSize)
 		if err != nil || !fresh {
 			t.Errorf("%d bytes were touched, and a unit that is to be carved has memory: %v", touched, err)
@@ -296,7 +299,8 @@ func TestMoveUnits(t *testing.T) {
 	}
 	const units = 40
 	const size = units*UnitSize - 3*4096
-	for _, want := range []error{nil, errors.New("refused"), osmem.ErrLost} {
+	for i, want := range []error{nil, nil, errors.New("refused"), osmem.ErrLost} {
+		pages.unmoved = i == 0 // as after addresses were lost
 		from, _, err := Alloc(units, 1, size)
 		if err != nil {
 			t.Fatal(err)
@@ -317,8 +321,8 @@ func TestMoveUnits(t *testing.T) {
 		osmem.Fault.Store(&f)
 		moved := MoveUnits(from, to, size)
 		osmem.Fault.Store(nil)
-		if moved != (want == nil) {
-			t.Fatalf("%v: moved: %v", want, moved)
+		if moved != (want == nil && !pages.unmoved) {
+			t.Fatalf("%v, no more is moved: %v; moved: %v", want, pages.unmoved, moved)
 		}
 		if moved {
 			check(t, to, size)
@@ -476,7 +480,8 @@ func findLost() func() {
 	}
 }
 
-// TestStowRefused has the system refuse to move pages, or lose addresses.
+// TestStowRefused has the system refuse to move pages, or lose addresses, or refuse the memory behind pages
+// that have moved.
 func TestStowRefused(t *testing.T) {
 	if !moves(t) {
 		return
@@ -513,9 +518,13 @@ func TestStowRefused(t *testing.T) {
 			}
 			pages.unmoved = false
 			left = n - 1
+			reserved := osmem.ReadCounts().Reserved
 			osmem.Fault.Store(&f)
 			base, space, fresh := warmMapping(t, size)
 			osmem.Fault.Store(nil)
+			if more, is := osmem.ReadCounts().Reserved-reserved, pages.unmoved; more != int64(space) && !is || more != int64(space+chunkSize) && is {
+				t.Errorf("%v after %d: %d bytes are reserved for a mapping of %d; addresses are lost: %v", want, left, more, space, is)
+			}
 			if fresh != (n <= 1 || want == osmem.ErrLost) {
 				t.Errorf("%v after %d: fresh: %v", want, left, fresh)
 			}
@@ -532,6 +541,21 @@ func TestStowRefused(t *testing.T) {
 			pages.unmoved = false
 			TrimAll()
 		}
+	}
+	base, space, _ := warmMapping(t, size)
+	write(base, size)
+	FreeWarmMapping(base, size, space)
+	f := func(op osmem.Op, _ uintptr) error {
+		if op == osmem.OpCommit {
+			return refused
+		}
+		return nil
+	}
+	osmem.Fault.Store(&f)
+	_, _, _, err := AllocWarmMapping(size, 1)
+	osmem.Fault.Store(nil)
+	if err != refused || Idle() != 0 {
+		t.Errorf("%v of a mapping that has pages, and no memory behind them; %d bytes are idle", err, Idle())
 	}
 }
 
