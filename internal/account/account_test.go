@@ -77,8 +77,12 @@ func TestCharge(t *testing.T) {
 		t.Errorf("nothing was refused, or held is %d", a.Held())
 	}
 	a.Uncharge(91)
-	if !a.TryCharge(1) || a.TryCharge(1) {
-		t.Error("the bound is not where it is")
+	if !a.TryCharge(1) || a.TryCharge(1) || a.Shortfall() != 1 {
+		t.Errorf("the bound is not where it is, or %d bytes are missing", a.Shortfall())
+	}
+	a.o.Limit = 20
+	if a.TryCharge(11) || a.Shortfall() != 0 {
+		t.Errorf("beyond the account's own limit: %d bytes are missing under the bound", a.Shortfall())
 	}
 }
 
@@ -171,6 +175,12 @@ func TestList(t *testing.T) {
 	}
 	if !slices.Equal(list, want) {
 		t.Errorf("%+v, want %+v", list, want)
+	}
+	largest := []Usage{{Name: "TestList b", Held: 9, Limit: 99}, {Name: "TestList b", Held: 5}, {Name: "TestList a", Held: 1}}
+	for n := 1; n < 5; n++ {
+		if got, want := l.Largest(n), largest[:min(n, 3)]; !slices.Equal(got, want) {
+			t.Errorf("the largest %d are %+v, want %+v", n, got, want)
+		}
 	}
 	var wg sync.WaitGroup
 	for range 4 {
@@ -368,5 +378,22 @@ func TestTryUncharge(t *testing.T) {
 	}
 	if !a.TryUncharge(10) || a.Held() != 0 || l.Held() != before-10 {
 		t.Errorf("all: %d are held, %d of %d in all", a.Held(), l.Held(), before)
+	}
+	const many = 3_000_000
+	a.Charge(many)
+	var begun, given atomic.Int64
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for begun.Add(1); begun.Load() < 2; { // so that both run at the same time
+			}
+			for a.TryUncharge(1) {
+				given.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := given.Load(); n != many || a.Held() != 0 {
+		t.Errorf("%d bytes of %d were given back, and %d are held", n, many, a.Held())
 	}
 }

@@ -25,9 +25,10 @@ func TestUnpaced(t *testing.T) {
 	if err := l.Reclaim(1, 0, true); err != nil {
 		t.Errorf("with a Pacer Reclaim = %v", err)
 	}
+	l.SetScale(7)
 	l.SetPacer(nil)
-	if err := l.Reclaim(1, 0, true); err != ErrUnpaced {
-		t.Errorf("after SetPacer(nil) Reclaim = %v", err)
+	if err := l.Reclaim(1, 0, true); err != ErrUnpaced || l.Scale() != 1 {
+		t.Errorf("after SetPacer(nil) Reclaim = %v, and the scale is %d", err, l.Scale())
 	}
 }
 
