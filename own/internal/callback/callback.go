@@ -26,7 +26,6 @@
 package callback
 
 import (
-	"runtime"
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/own/internal/batch"
@@ -113,12 +112,12 @@ func (t *Target) enter() bool {
 }
 
 // End ends what Begin has begun. It must be deferred, because the function between the two may
-// panic or end its goroutine.
+// panic or end its goroutine, and because until then the call that is deferred keeps t and what that
+// refers to: the cell, the value, the sentinel.
 func (t *Target) End() {
 	if s := t.ref.Sentinel(); s != nil && !s.Batch.Spec.Unshared {
 		s.Exit(t.ref.Index)
 	}
-	runtime.KeepAlive(t) // and what it refers to: the cell, the value, the sentinel
 }
 
 // over reports whether the callback ends because its owner is closed.

@@ -153,7 +153,7 @@ func (t *slots) examine(n uint32) {
 // even while the collector marks.
 func (t *slots) vacate(i uint32) {
 	s := t.at(i)
-	if s.kind == nil || s.strong != nil {
+	if s.kind == nil {
 		return
 	}
 	if w := s.weak.load(); w != (weak.Pointer[Cell]{}) && gcwatch.Gone(w) {

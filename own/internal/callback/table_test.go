@@ -1,12 +1,15 @@
 package callback
 
 import (
+	"bytes"
 	"math/bits"
 	"runtime"
+	"runtime/debug"
 	"sync"
 	"testing"
 	"weak"
 
+	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -165,6 +168,28 @@ func TestOnePointer(t *testing.T) {
 			t.Error("load does not return what store was given")
 		}
 	}
+}
+
+// TestSetAtOnce has two goroutines set a place that has no number. Both get one, and one is given back.
+func TestSetAtOnce(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // or a number that is not given back is found unreachable
+	k := &Kind{Name: "test"}
+	var p Place
+	var both sync.WaitGroup
+	table.mu.Lock()
+	for range 2 {
+		both.Go(func() { p.Set(k, batch.Ref{}, 1) })
+	}
+	testwait.Until(t, "both have found no number", func() bool {
+		all := make([]byte, 1<<20)
+		return bytes.Count(all[:runtime.Stack(all, true)], []byte("callback.(*slots).take(")) == 2
+	})
+	table.mu.Unlock()
+	both.Wait()
+	if live, _ := k.Count(); live != 1 {
+		t.Errorf("%d numbers are in use", live)
+	}
+	p.Clear()
 }
 
 // TestPlaceModel changes places by one goroutine each, and compares with what they must have.
