@@ -182,6 +182,34 @@ func TestOwnWithFamilies(t *testing.T) {
 	}
 }
 
+// TestOwnWithStateKept has the release function collect, and use the state in C only.
+func TestOwnWithStateKept(t *testing.T) {
+	type state struct{ _ [64]byte }
+	var kept weak.Pointer[state]
+	calls := 0
+	p := NewPool(Options{Numbers: true, Release: func(any, []uintptr) error {
+		runtime.GC()
+		runtime.GC()
+		if calls++; kept.Value() == nil {
+			t.Error("the state is gone before the release function has returned")
+		}
+		return nil
+	}})
+	var n Number[int]
+	testcall.Aside(func() {
+		s := new(state)
+		kept = weak.Make(s)
+		if err := n.OwnWith(p, nil, 1, 16, s); err != nil {
+			t.Fatal(err)
+		}
+	})
+	n.Close()
+	if calls != 1 {
+		t.Errorf("%d calls of the release function", calls)
+	}
+	mustDestroy(t, p)
+}
+
 // TestOwnWithState says which state a resource gets that could have several.
 func TestOwnWithState(t *testing.T) {
 	var got []any

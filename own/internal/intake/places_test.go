@@ -2,6 +2,7 @@ package intake
 
 import (
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -414,22 +415,28 @@ func TestFamiliesAreForgotten(t *testing.T) {
 			}
 			kept = append(kept, r, child)
 		}
+		s := children.in.last.Load()
 		collectAtMost(t, 4, "the shards", func() bool { return len(children.in.shards()) == 1 })
 		if len(children.in.Batches()) != n {
 			t.Errorf("%d batches of children", len(children.in.Batches()))
 		}
-		if children.in.families != nil {
-			t.Error("the intake keeps a map that is as large as it ever was")
+		if children.in.families != nil || children.in.last.Load() != nil {
+			t.Error("the intake keeps a map that is as large as it ever was, or a shard")
 		}
-		// A child that comes later finds its family again.
-		f := kept[0].Sentinel().Batch.Family(kept[0].Index)
+		// A child that comes later finds its family again, also where the shard that had it was found before.
+		children.in.last.Store(s)
+		parent, child := kept[2*n-2], kept[2*n-1]
+		f := parent.Sentinel().Batch.Family(parent.Index)
 		children.alive.Add(1)
 		var late batch.Ref
 		if _, err := children.in.Own(&late, f, 1, 16, nil); err != nil {
 			t.Fatal(err)
 		}
-		kept[0].Sentinel().Close(kept[0].Index)
-		kept[1].Sentinel().Close(kept[1].Index)
+		if f != s.family || children.in.families[f] == nil {
+			t.Error("the intake does not know the shard of a child")
+		}
+		parent.Sentinel().Close(parent.Index)
+		child.Sentinel().Close(child.Index)
 		if parents.alive.Load() != n {
 			t.Error("a parent was released before its last child")
 		}
@@ -444,6 +451,47 @@ func TestFamiliesAreForgotten(t *testing.T) {
 		return parents.alive.Load() == 0 && children.alive.Load() == 0 &&
 			len(children.in.Batches()) == 0 && len(parents.in.Batches()) == 0
 	})
+}
+
+// TestNarrowed has the window of the P narrowed: by a Resize on another P, and by two requests to seal the
+// batch. The next owner takes the slow path. A request does not close the window that a later one is about.
+func TestNarrowed(t *testing.T) {
+	if !window.Possible {
+		return
+	}
+	setProcs(t, 1)
+	defer debug.SetGCPercent(debug.SetGCPercent(-1)) // which would carry requests out
+	p := newPool(0)
+	defer p.in.End()
+	var r batch.Ref
+	own := func() *shard {
+		t.Helper()
+		if s, _ := p.in.Put(1, 16); s != nil {
+			t.Error("an owner was made through a window that is narrowed")
+		}
+		if err := p.own(&r); err != nil {
+			t.Fatal(err)
+		}
+		return r.Sentinel().Batch.Home.(*shard)
+	}
+	s := own()
+	s.window.Place++ // the goroutine is elsewhere
+	Resize(r.Sentinel().Batch, r.Index, 100)
+	s.window.Place--
+	var requests [2]sealRequest
+	for i := range requests {
+		own()
+		s.mu.Lock()
+		s.requestSeal()
+		requests[i] = sealRequest{s, s.requested}
+		s.mu.Unlock()
+	}
+	if requests[0].carryOut(); !s.window.Opened() {
+		t.Error("a request that is over has closed the window")
+	}
+	if requests[1].carryOut(); s.window.Opened() {
+		t.Error("a request has not closed the window")
+	}
 }
 
 // TestFoldForgets asks for a seal, and has no end of a sweep reported. The request, which
