@@ -97,11 +97,6 @@ func (h *Heap) freeGuarded(op string, s *span.Span, p uintptr) bool {
 		sample.Remove(p) // as in freeSampled
 	}
 	cl.mu.Lock()
-	if h.closed.Load() {
-		cl.mu.Unlock()
-		sample.LetGo(stack)
-		return false
-	}
 	d, ok := guard.Free(p, size, h.guardTag(), stack)
 	if ok {
 		cl.out--

@@ -238,9 +238,6 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) uintptr
 	defer span.Decay() // units may be free now
 	h.large.mu.Lock()
 	defer h.large.mu.Unlock()
-	if h.closed.Load() {
-		return 0
-	}
 	kind := s.LoadTag() - h.id<<span.KindBits
 	if isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize) {
 		return p

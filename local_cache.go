@@ -278,7 +278,6 @@ func (c *localCache) drop() {
 		return
 	}
 	c.slot = 0
-	c.flush.Store(false)
 	if !h.closed.Load() {
 		h.account.Uncharge(cacheBytes)
 		h.empty(cacheAt(slot))
