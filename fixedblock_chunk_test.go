@@ -53,7 +53,15 @@ func TestFixedBlockGivesChunksBack(t *testing.T) {
 		t.Fatalf("%d chunks for 20", a.mallocs)
 	}
 	for _, p := range blocks {
-		f.Free(p)
+		frees := a.frees
+		if f.Free(p); a.frees == frees {
+			continue
+		}
+		// The record of the chunk serves another FixedBlock.
+		g := newFixed(newFake(t), 1024, 0, 0)
+		other := g.Malloc(1)
+		mustAccuse(t, "FixedBlock.Free", uintptr(other), func() { f.Free(other) }, "no block there")
+		g.DestroyAll()
 	}
 	checkFixedBlock(t, f, 0)
 	if len(f.all) > 3 || a.frees != 20-len(f.all) {
@@ -291,14 +299,21 @@ func TestChunkOfDestroyedHeap(t *testing.T) {
 	var large, small []unsafe.Pointer
 	again := false
 	for range 1000 {
-		p, q := h.Malloc(100_000), h.Malloc(1000)
+		p, q := h.Malloc(100_000), h.Malloc(30_000)
 		again = again || chunks[uintptr(p)&^(256<<10-1)]
 		large, small = append(large, p), append(small, q)
 	}
 	if !again {
 		t.Log("the memory was not used again")
 	}
+	for _, p := range large {
+		inside := unsafe.Add(p, span.UnitSize)
+		mustAccuse(t, "Heap.Free", uintptr(inside), func() { h.Free(inside) }, "is inside the block")
+	}
 	for _, p := range append(large, small...) {
+		if !h.Owns(p) {
+			t.Fatalf("the heap does not know its block at %p", p)
+		}
 		h.Free(p)
 	}
 }

@@ -173,6 +173,10 @@ func TestOvertaken(t *testing.T) {
 	before := other.Stats()
 
 	h.classes[class].sort(h, magazine{list, length})
+	h.classes[class].put(h, class, magazine{list, length})
+	if h.classes[class].numFull != 0 {
+		t.Error("a heap that was destroyed keeps blocks")
+	}
 	if h.classes[class].putOne(h, span.Find(uintptr(blocks[1])), uintptr(blocks[1])) {
 		t.Error("a block of a heap that was destroyed came back")
 	}

@@ -205,7 +205,22 @@ func TestGuardedStacksBounded(t *testing.T) {
 	if grown, most := int64(inUse()-before), int64(4*guard.MostSlots*1024); grown > most {
 		t.Errorf("%d stacks took %d bytes of the Go heap, want at most %d", 2<<13, grown, most)
 	}
-	if n := sample.Held(); n > 4*guard.MostSlots {
-		t.Errorf("%d stacks are held by %d slots", n, guard.MostSlots)
+	held := sample.Held()
+	if held > 4*guard.MostSlots {
+		t.Errorf("%d stacks are held by %d slots", held, guard.MostSlots)
+	}
+	var blocks []unsafe.Pointer // so that no slot is free
+	for range guard.MostSlots {
+		blocks = append(blocks, h.Malloc(64))
+	}
+	held = sample.Held()
+	for n := range 128 {
+		stackOf(n, 7, func() { h.Free(h.Malloc(64)) })
+	}
+	if more := sample.Held() - held; more != 0 {
+		t.Errorf("%d stacks of blocks that are not guarded are held", more)
+	}
+	for _, p := range blocks {
+		h.Free(p)
 	}
 }

@@ -91,18 +91,23 @@ func TestHugePages(t *testing.T) {
 }
 
 // TestHugePagesTakenBack has the memory of a block of a heap with HugePages go in each way. The system is
-// not asked for huge pages any more where it was.
+// not asked for huge pages any more where it was, unless a unit is warm.
 func TestHugePagesTakenBack(t *testing.T) {
 	if !span.Moves() || !mayHaveHugePages(t) {
 		return
 	}
 	setDecay(t, -1)
+	first := func(p unsafe.Pointer) uintptr { return (uintptr(p) + hugePage - 1) &^ (hugePage - 1) } // all of it is the block's
 	for _, row := range []struct {
 		name string
 		end  func(h *Heap, p unsafe.Pointer) (rest unsafe.Pointer)
 	}{
 		{"trimmed", func(h *Heap, p unsafe.Pointer) unsafe.Pointer {
 			h.Free(p)
+			span.TrimTo(first(p) - uintptr(p) + span.UnitSize)
+			if has, known, _, _ := hasFlag(t, first(p), "hg"); known && !has {
+				t.Error("a unit is warm, and no huge page is asked for")
+			}
 			h.Trim()
 			return nil
 		}},
@@ -115,12 +120,11 @@ func TestHugePagesTakenBack(t *testing.T) {
 		h := newHeap(t, HeapOptions{HugePages: true})
 		h.Trim()
 		p := h.Malloc(3 * hugePage)
-		chunk := (uintptr(p) + hugePage - 1) &^ (hugePage - 1) // all of it is the block's
-		if has, known, _, _ := hasFlag(t, chunk, "hg"); known && !has {
+		if has, known, _, _ := hasFlag(t, first(p), "hg"); known && !has {
 			t.Errorf("%s: no huge pages were asked for", row.name)
 		}
 		rest := row.end(h, p)
-		if has, _, _, _ := hasFlag(t, chunk, "hg"); has {
+		if has, _, _, _ := hasFlag(t, first(p), "hg"); has {
 			t.Errorf("%s: huge pages are asked for still", row.name)
 		}
 		h.Free(rest)

@@ -18,6 +18,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -147,6 +148,32 @@ func TestCarvingResident(t *testing.T) {
 			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
 		}
 		h.Free(p)
+	}
+}
+
+// TestCarveFaults has carve fault at the first block that it writes to. No block counts as carved: one
+// without a canary would be taken for a block in use.
+func TestCarveFaults(t *testing.T) {
+	if osmem.PageSize >= span.UnitSize {
+		return // a span is one page
+	}
+	const size = 1024
+	withRate(t, 0) // a sampled block is in another span
+	h := newHeap(t, HeapOptions{})
+	p := h.Malloc(size)
+	defer h.Free(p)
+	s, cl := span.Find(uintptr(p)), &h.classes[sizeclass.Of(size)]
+	carved := s.Carved
+	page := unsafe.Slice((*byte)(osmem.Pointer((s.Base+uintptr(carved)*s.Size)&^(osmem.PageSize-1))), osmem.PageSize)
+	if err := syscall.Mprotect(page, syscall.PROT_READ); err != nil {
+		t.Fatal(err)
+	}
+	addr := faultAt(t, func() { cl.carve(h, s, size) })
+	if err := syscall.Mprotect(page, syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
+		t.Fatal(err)
+	}
+	if addr == 0 || s.Carved != carved {
+		t.Errorf("a fault at %#x, and %d blocks are carved, %d before", addr, s.Carved, carved)
 	}
 }
 

@@ -37,6 +37,7 @@ func reallocs(t *testing.T, h *Heap, sizes ...int) (stayed int) {
 		if err := live.Move(uintptr(p), q, size, h.UsableSize(q), sizeclass.Quantum); err != nil {
 			t.Fatal(err)
 		}
+		mustHaveBodies(t, h, q, size)
 		moves := int64(1)
 		if q == p {
 			stayed++
@@ -53,6 +54,16 @@ func reallocs(t *testing.T, h *Heap, sizes ...int) (stayed int) {
 	}
 	h.Free(p)
 	return stayed
+}
+
+// mustHaveBodies looks at the records of the units behind the first of a block of size bytes.
+func mustHaveBodies(t *testing.T, h *Heap, p unsafe.Pointer, size int) {
+	t.Helper()
+	for unit := uintptr(p) + span.UnitSize; unit < uintptr(p)+uintptr(size); unit += span.UnitSize {
+		if s := span.Find(unit); s.LoadTag() != h.id<<span.KindBits|span.KindBody || s.Base != uintptr(p) {
+			t.Errorf("%d bytes: the record of a unit behind the first is %+v", size, s)
+		}
+	}
 }
 
 // TestRealloc changes sizes within classes, between classes, between classes
@@ -506,11 +517,7 @@ func TestReallocAlone(t *testing.T) {
 			if s := span.Find(uintptr(p)); s.LoadTag()&span.KindMask != span.KindLarge || h.classes[c].out != 0 {
 				t.Errorf("%s: %+v, and %d blocks of the class", row.name, s, h.classes[c].out)
 			}
-			for unit := uintptr(q) + span.UnitSize; unit < uintptr(q)+larger; unit += span.UnitSize {
-				if s := span.Find(unit); s.LoadTag() != h.id<<span.KindBits|span.KindBody || s.Base != uintptr(q) {
-					t.Errorf("%s: the record of a unit behind the first is %+v", row.name, s)
-				}
-			}
+			mustHaveBodies(t, h, q, larger)
 		}
 		if *(*byte)(unsafe.Add(p, size-1)) != 7 {
 			t.Errorf("%s: the contents changed", row.name)
@@ -539,6 +546,21 @@ func TestReallocAlone(t *testing.T) {
 		t.Errorf("the block at %p, which is free, grew at %#x", p, to)
 	}
 	mustHoldNothing(t, h)
+
+	// A unit that a heap with a CheckLevel has filled is not taken for filled when the block has grown.
+	checked := newHeap(t, HeapOptions{Check: CheckBlocks, Quarantine: 1})
+	makeRoom(t, h, 4)
+	r := checked.Malloc(size)
+	checked.Free(r)
+	checked.checked.empty()
+	p = h.Malloc(size)
+	if uintptr(p)^uintptr(r) >= span.UnitSize {
+		t.Fatalf("a block at %p, and the unit of %p is filled", p, r)
+	}
+	q = h.Realloc(p, larger)
+	shadow.Fill(q, larger, 1)
+	h.Free(q)
+	checked.Free(checked.Malloc(span.UnitSize))
 }
 
 // TestReallocAloneFree frees a block, by mistake, while Realloc asks the system for the memory behind it.

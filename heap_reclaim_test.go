@@ -1,12 +1,14 @@
 package cheap
 
 import (
+	"sync"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testwait"
 )
 
 // TestSettleEnds uses an almost empty heap for one size after the other. After a
@@ -89,5 +91,28 @@ func TestConsolidateReleasesPages(t *testing.T) {
 	}
 	for _, p := range kept {
 		h.Free(p)
+	}
+}
+
+// TestEmptyCachesOnce has two goroutines empty the caches at the same time. The one that comes second does
+// not stop the world.
+func TestEmptyCachesOnce(t *testing.T) {
+	withRate(t, 0) // a sampled block is in no cache
+	h := newHeap(t, HeapOptions{})
+	h.Free(h.Malloc(64))
+	if !h.hasCached() {
+		return // with CHEAP_CHECK
+	}
+	before := h.emptyings.Load()
+	var both sync.WaitGroup
+	h.seize.Lock()
+	for range 2 {
+		both.Go(h.emptyCaches)
+	}
+	testwait.Until(t, "both wait", func() bool { return countIn("(*Heap).emptyCaches(", "sync.(*Mutex).lockSlow(") == 2 })
+	h.seize.Unlock()
+	both.Wait()
+	if n := h.emptyings.Load() - before; n != 1 {
+		t.Errorf("the caches were emptied %d times", n)
 	}
 }

@@ -341,6 +341,13 @@ func TestTwoLists(t *testing.T) {
 			w.a.Malloc(pairSize)
 			w.mustNotice(p, written, func() { w.b.Malloc(pairSize) })
 		},
+		"counted twice": func(w *pair, p, _, _ uintptr) {
+			w.free(w.a, p)
+			w.sortAll()
+			w.span.NumFree++
+			w.mustNotice(p, twice, func() { w.b.Malloc(pairSize) })
+			w.mustHave(1)
+		},
 		"a longer list": func(w *pair, p, q, r uintptr) {
 			w.free(w.b, q, r)
 			w.free(w.a, p)

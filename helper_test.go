@@ -318,14 +318,17 @@ func newFixed(inner Allocator, blockSize, align, chunkSize int) *FixedBlock {
 }
 
 // isIn reports whether a goroutine is in a function with that name, and in one of inner if there are any.
-func isIn(name string, inner ...string) bool {
+func isIn(name string, inner ...string) bool { return countIn(name, inner...) > 0 }
+
+// countIn returns how many are.
+func countIn(name string, inner ...string) (n int) {
 	all := make([]byte, 1<<20)
 	all = all[:runtime.Stack(all, true)]
 	for stack := range strings.SplitSeq(string(all), "\n\n") {
 		within := func(f string) bool { return strings.Contains(stack, f) }
 		if within(name) && (len(inner) == 0 || slices.ContainsFunc(inner, within)) {
-			return true
+			n++
 		}
 	}
-	return false
+	return n
 }

@@ -54,6 +54,9 @@ func TestLocalRests(t *testing.T) {
 			t.Fatalf("round %d: %+v, %d caches are watched", round, s, span.Watched()-watched)
 		}
 		tick()
+		if !rests.c.has() || round == 0 && !never.c.has() {
+			t.Fatalf("round %d: a Local lost its cache at the first tick", round)
+		}
 		useLocal(moves)
 		tick() // the second one finds those at rest
 		if rests.c.has() || never.c.has() {
