@@ -85,6 +85,26 @@ func TestFixedBlockGivesChunksBack(t *testing.T) {
 	}
 }
 
+// TestFixedBlockOldLinks makes a chunk of memory that was a chunk before. Its blocks do not look free, or
+// Free would search the list for each.
+func TestFixedBlockOldLinks(t *testing.T) {
+	f := newFixed(newHeap(t, HeapOptions{}), 1024, 0, 0)
+	for range 2 {
+		var blocks []unsafe.Pointer
+		for range 64 * 20 {
+			p := f.Malloc(1)
+			if c := f.cur; f.link(uintptr(p), *(*uintptr)(p))-c.base < c.size {
+				t.Fatalf("the block at %p looks free", p)
+			}
+			blocks = append(blocks, p)
+		}
+		for _, p := range blocks {
+			f.Free(p)
+		}
+	}
+	f.Destroy()
+}
+
 func TestFixedBlockNoMemory(t *testing.T) {
 	a := newFake(t)
 	f := newFixed(a, 1000, 0, 0)

@@ -212,11 +212,43 @@ func TestCheckedGoesOn(t *testing.T) {
 			h.Free(p)
 		}
 	}
+	// A large block that was to be handed out, while a free block is damaged, goes back, and is no damage.
+	h.Free(h.Malloc(100_000))
+	h.checked.empty()
+	h.note(damage{block: 16, size: 16, to: 16})
+	wantMisuse(t, "Heap", func() { h.Malloc(100_000) }, "written to")
+	h.Free(h.Malloc(100_000))
 	if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 {
 		t.Errorf("%+v", s)
 	}
 	if err := h.Destroy(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestQuarantineOrder makes the quarantine larger when blocks have left it. The oldest leave first still.
+func TestQuarantineOrder(t *testing.T) {
+	h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks, Quarantine: 1 << 20})
+	c := h.checked
+	const left, all = 10, 200
+	var blocks [all]unsafe.Pointer
+	for i := range blocks {
+		blocks[i] = h.Malloc(100)
+	}
+	for i, p := range blocks {
+		if i == 2*left {
+			c.mu.Lock()
+			for range left {
+				c.leave("test")
+			}
+			c.mu.Unlock()
+		}
+		h.Free(p)
+	}
+	for i, p := range blocks[left:] {
+		if got, want := c.ring[(c.first+i)%len(c.ring)], uintptr(p)-headerBytes; got != want {
+			t.Fatalf("block %d of the quarantine has its header at %#x, want %#x", i, got, want)
+		}
 	}
 }
 
