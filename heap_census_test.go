@@ -73,11 +73,17 @@ func compareCensus(t *testing.T, o HeapOptions) {
 		}
 	}
 	compare()
+	var before, after census.Heaps
+	readHeaps(&before)
+	large := found(h).LargeMallocs
 	if err := h.Destroy(); err != nil {
 		t.Fatal(err)
 	}
 	if c := found(h); c != nil {
 		t.Errorf("readHeaps found %+v, which is destroyed", c)
+	}
+	if readHeaps(&after); after.Destroyed != before.Destroyed+1 || after.GoneLarge != before.GoneLarge+large || large == 0 {
+		t.Errorf("%d heaps are destroyed that had %d large blocks, want 1 with %d", after.Destroyed-before.Destroyed, after.GoneLarge-before.GoneLarge, large)
 	}
 }
 

@@ -146,6 +146,10 @@ func TestBurstOfFrees(t *testing.T) {
 		if n := idleOfSampled(t, h); n > most {
 			t.Errorf("trim %v: %d KiB idle, at most %d are allowed", trim, n>>10, most>>10)
 		}
+		all, c := h.samples(), int(sizeclass.Of(16<<10))
+		if warm, peak := all.warm.Load(), all.peaks[c].Load(); trim && (warm != 0 || peak != all.inSpans(c)) {
+			t.Errorf("after Trim %d spans are counted as warm, and %d blocks of %d", warm, peak, all.inSpans(c))
+		}
 		h.DestroyAll()
 	}
 }
