@@ -35,7 +35,7 @@
 // pace.AccountOptions.CHeap says that they are in the C heap. C code is never held back. So a
 // program that allocates faster than its cleanups free is not bounded, as it is with package own.
 //
-// When the bytes in use have changed by a MiB, or by a 64th if that is more, C writes to an eventfd,
+// When the bytes in use have changed by a MiB, or by a 64th if that is more, C sets a timer,
 // on which one goroutine waits. The bytes in use are an estimate by the samples, and by [Unseen] after a time with a rate
 // of 0. A rate of many MiB makes the estimate as coarse.
 //

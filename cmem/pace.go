@@ -15,12 +15,12 @@ import (
 	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
-// Package pace counts what the C heap has in use. While it runs, C tells of growth by an eventfd,
+// Package pace counts what the C heap has in use. While it runs, C tells of growth by a timer,
 // on which a goroutine waits.
 
 var listener struct {
 	mu   sync.Mutex
-	file *os.File // the eventfd. It stays open: C may be about to write to it
+	file *os.File // the timer. It stays open: C may be about to set it
 	on   bool     // package pace runs
 	runs bool     // the goroutine runs; if on is false it is about to end
 }
@@ -35,7 +35,7 @@ func listen(on bool) {
 		if fd < 0 {
 			return // package pace still reads the bytes at each of its checks
 		}
-		l.file = os.NewFile(uintptr(fd), "eventfd")
+		l.file = os.NewFile(uintptr(fd), "timerfd")
 	}
 	switch {
 	case on && !l.on:

@@ -119,7 +119,7 @@ func TestBubble(t *testing.T) {
 	})
 }
 
-// TestClosedFiles closes the eventfd, as programs do that close all files, and opens a file with
+// TestClosedFiles closes the file of the timer, as programs do that close all files, and opens a file with
 // its number: nothing is written to it.
 func TestClosedFiles(t *testing.T) {
 	if os.Getenv("CMEM_CLOSED") == "" {

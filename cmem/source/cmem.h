@@ -166,9 +166,9 @@ int cmem_has_gap(void);
 int64_t cmem_allocator_in_use(int *header);
 void cmem_read(struct cmem_counts *to);
 
-// cmem_growth_open returns the descriptor of an eventfd, or -1. From cmem_growth_enable(1) to
-// cmem_growth_enable(0) it is written to when the bytes in use have changed by a MiB, or by a 64th of
-// them if that is more. cmem_growth_wake writes to it once.
+// cmem_growth_open returns the descriptor of a timer, or -1. From cmem_growth_enable(1) to
+// cmem_growth_enable(0) it is set when the bytes in use have changed by a MiB, or by a 64th of
+// them if that is more. cmem_growth_wake sets it once.
 int cmem_growth_open(void);
 void cmem_growth_enable(int on);
 void cmem_growth_wake(void);

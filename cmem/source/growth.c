@@ -1,22 +1,18 @@
 //go:build ignore
 
-// The eventfd that is written to when the bytes in use have changed by much. A goroutine of Go waits
-// on it, and package pace counts the bytes.
+// The timer that is set when the bytes in use have changed by much: it ends at once. A goroutine of Go
+// reads its file, and package pace counts the bytes.
 
 #define _GNU_SOURCE
 #include "internal.h"
 
 #include <math.h>
-#include <sys/eventfd.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include <sys/timerfd.h>
 
 // All under the lock.
 static int event = -1;
-static struct stat event_stat;
 static int enabled;
-static double reported; // the bytes in use when the eventfd was written to last
+static double reported; // the bytes in use when the timer was set last
 
 // least is the smallest change that is reported.
 static double least(void) { return reported > 64 << 20 ? reported / 64 : 1 << 20; }
@@ -32,21 +28,20 @@ int cmem_growth_due(void) {
 	return event;
 }
 
-// A program may close all files that it does not know, and open one of its own with the same number:
-// then nothing is written. It is a system call and not write of the C library, in which a thread can be
-// cancelled. It waits for no reader: the file does not block.
+// A program may close all files that it does not know, and open one of its own with the same number. So this
+// is no write: timerfd_settime is an error for a file that is no timer. No thread is cancelled in it, and it
+// waits for no reader.
 void cmem_growth_signal(int fd) {
-	uint64_t one = 1;
-	struct stat now;
-	if (fd >= 0 && fstat(fd, &now) == 0 && now.st_dev == event_stat.st_dev && now.st_ino == event_stat.st_ino)
-		syscall(SYS_write, fd, &one, sizeof one);
+	struct itimerspec at_once = {.it_value.tv_nsec = 1};
+	if (fd >= 0)
+		timerfd_settime(fd, 0, &at_once, 0);
 }
 
 int cmem_growth_open(void) {
 	sigset_t old;
 	cmem_lock(&old);
-	if (event < 0 && (event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) >= 0)
-		fstat(event, &event_stat);
+	if (event < 0)
+		event = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	int fd = event;
 	cmem_unlock(&old);
 	return fd;

@@ -15,7 +15,7 @@
 //	              |                       |
 //	              |  counts, stacks       |  bytes in use
 //	              v                       v
-//	       cmem_read, cmem_sites      eventfd (growth.c)
+//	       cmem_read, cmem_sites      timer (growth.c)
 //	              |                       |
 //	              v                       v
 //	       Go: profiles, statistics   Go: package pace
@@ -39,7 +39,7 @@
 //	walk.c       the stack of C and Go functions that has called malloc
 //	table.c      the stacks that have allocated, the sampled blocks in use
 //	ranges.c     the sampled mappings, and the parts that are left of them
-//	growth.c     the eventfd that tells Go that the bytes in use have changed
+//	growth.c     the timer that tells Go that the bytes in use have changed
 //	sample.c     which blocks are sampled
 //	next.c       the allocator behind this package
 //	unseen.c     what that counts by itself
@@ -486,7 +486,7 @@ hidden void cmem_ranges_end(struct range *all);
 
 // ---- growth.c
 
-// cmem_growth_due returns the eventfd if it is to be written to, or else -1. The caller holds the
+// cmem_growth_due returns the timer if it is to be set, or else -1. The caller holds the
 // lock. cmem_growth_signal, which the caller calls without the lock, writes to it, if fd is not -1.
 hidden int cmem_growth_due(void);
 hidden void cmem_growth_signal(int fd);

@@ -74,7 +74,7 @@ static void set_distance(struct thread *t, double d) {
 	cmem_set_left(t, left);
 }
 
-// growth_due is cmem_growth_due, and -1 in the child of a fork, where the eventfd is the parent's.
+// growth_due is cmem_growth_due, and -1 in the child of a fork, where the timer is the parent's.
 static int growth_due(void) { return enabled ? cmem_growth_due() : -1; }
 
 // sample takes a sample of the block of n bytes at p, with that rate.
