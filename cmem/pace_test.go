@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
@@ -102,6 +103,20 @@ func TestWatcher(t *testing.T) {
 		pace.Stop()
 		is(0)
 	}
+}
+
+// TestGrowth has the account of the C heap follow what is in use, though nobody asks.
+func TestGrowth(t *testing.T) {
+	withRate(t, 1)
+	listen(true)
+	defer testwait.Until(t, "no goroutine waits", func() bool { return goroutines() == 0 })
+	defer listen(false)
+	account.Process.Refresh()
+	half := account.Process.Held() + 50<<20
+	p := cwork.Alloc(0, 100<<20)
+	testwait.Until(t, "it has grown", func() bool { return account.Process.Held() > half })
+	cwork.Free(p)
+	testwait.Until(t, "it has fallen", func() bool { return account.Process.Held() < half })
 }
 
 // TestBubble starts package pace in a bubble of testing/synctest, which ends.
