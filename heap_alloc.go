@@ -218,11 +218,9 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 		return err
 	}
 	h.mustBeOpen(op) // another goroutine may have destroyed it
-	if h.checked != nil {
-		if attempt == 1 {
-			h.checked.empty() // what is in quarantine may be what is missing
-		}
-		attempt--
+	quarantined := h.checked != nil && attempt > 0
+	if quarantined {
+		attempt-- // the first attempt with an empty quarantine needs no collection
 	}
 	if attempt > 0 {
 		// A collection may help, if package pace is at work.
@@ -232,6 +230,9 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 		} else if why != nil {
 			return fmt.Errorf("%w: %w", err, why)
 		}
+	}
+	if quarantined {
+		h.checked.empty() // also of what the collection has released
 	}
 	if l != nil {
 		l.empty()

@@ -375,22 +375,28 @@ func TestCheckedLimit(t *testing.T) {
 	}
 }
 
-// A reclaimer is a Pacer that counts the calls of Reclaim.
+// A reclaimer is a Pacer that counts the calls of Reclaim. The first one frees a block.
 type reclaimer struct {
 	pressureFunc
 	calls *int
+	first func()
 }
 
-func (r reclaimer) Reclaim(int64, int, bool) error {
-	*r.calls++
+func (r *reclaimer) Reclaim(int64, int, bool) error {
+	if *r.calls++; *r.calls == 1 && r.first != nil {
+		r.first()
+		return nil
+	}
 	return account.ErrUnpaced
 }
 
 // TestCheckedLimitBeforeCollection frees a block and takes another at the limit of a heap: what is in
-// quarantine serves, and package pace is asked for no collection, which would take milliseconds.
+// quarantine serves, and package pace is asked for no collection, which would take milliseconds. If a
+// collection frees a block, that serves as well.
 func TestCheckedLimitBeforeCollection(t *testing.T) {
 	calls := 0
-	account.Process.SetPacer(reclaimer{func() {}, &calls})
+	r := &reclaimer{func() {}, &calls, nil}
+	account.Process.SetPacer(r)
 	defer account.Process.SetPacer(nil)
 	for _, size := range []int{100, 100_000} {
 		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks, Limit: 1 << 20})
@@ -408,6 +414,11 @@ func TestCheckedLimitBeforeCollection(t *testing.T) {
 				t.Fatalf("Malloc(%d) = %p after a Free, and %d collections", size, last, calls)
 			}
 		}
+		r.first = func() { h.Free(last) }
+		if h.Malloc(size) == nil {
+			t.Errorf("Malloc(%d) = nil after a collection that freed a block", size)
+		}
+		calls, r.first = 0, nil
 	}
 }
 
