@@ -24,6 +24,7 @@ type Queue struct {
 	jobs    queue[waiting] // under mu
 	serving bool           // under mu; the goroutine of Options.Thread runs
 	late    bool           // under mu; enqueue has said that nobody drains
+	drained time.Duration  // under mu; when the last Drain ended, see clock
 
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
@@ -69,7 +70,7 @@ func clock() time.Duration { return time.Since(started) }
 
 var started = time.Now()
 
-// lateAfter is how long a release waits before enqueue says, once, that nobody drains.
+// lateAfter is how long a release waits, and no Drain runs, before enqueue says, once, that nobody drains.
 const lateAfter = time.Minute
 
 // enqueue queues a job with n releases.
@@ -86,7 +87,7 @@ func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	if begin {
 		q.serving = true
 	}
-	late := !q.Thread && !q.late && now-q.jobs.first().since > lateAfter
+	late := !q.Thread && !q.late && now-max(q.jobs.first().since, q.drained) > lateAfter && q.drainer.Load() == 0
 	q.late = q.late || late
 	q.mu.Unlock()
 	if late {
@@ -151,8 +152,9 @@ func (q *Queue) drain(most int) (n int) {
 	defer q.drainMu.Unlock()
 	q.drainer.Store(gcwatch.GoroutineID())
 	defer func() { // also after a panic
-		q.drainer.Store(0)
 		q.mu.Lock()
+		q.drained = clock()
+		q.drainer.Store(0) // under mu, so that enqueue sees one or the other
 		more := q.jobs.first() != nil
 		q.mu.Unlock()
 		if more {

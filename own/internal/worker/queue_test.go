@@ -8,7 +8,8 @@ import (
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// TestNobodyDrains queues releases when the first of them has waited for more than a minute.
+// TestNobodyDrains queues releases when the first of them has waited for more than a minute: while the
+// program drains them one by one, and then no more.
 func TestNobodyDrains(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
 	if err != nil {
@@ -21,14 +22,20 @@ func TestNobodyDrains(t *testing.T) {
 	add := func() { q.enqueue(batch.New(k, nil, nil, 1, batch.OneSentinel), 0, 1) }
 	add()
 	add()
-	q.jobs.first().since -= lateAfter
+	add()
+	if n := q.Drain(1); n != 1 {
+		t.Errorf("%d are drained", n)
+	}
+	q.jobs.first().since -= 2 * lateAfter
+	add()
+	q.drained -= 2 * lateAfter
 	for range 3 {
 		add()
 	}
-	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "cheap: image: nobody has called Pool.Drain for a minute, and 3 releases wait\n" {
+	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "cheap: image: nobody has called Pool.Drain for a minute, and 4 releases wait\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if n := q.Drain(0); n != 5 {
+	if n := q.Drain(0); n != 6 {
 		t.Errorf("%d are drained", n)
 	}
 }
