@@ -22,8 +22,8 @@
 //   - lock: Use, TryUse, Close, CloseWait, Destroy, Drain or Reserve, or a function of the package
 //     that calls one of them, with a lock held that Options.Release of the pool takes. Release waits
 //     for the lock for ever then; in Use and TryUse only if the owner is closed meanwhile. The remedy
-//     is to take the lock within the function for Use. Pools in structs of other packages are not
-//     known.
+//     is to take the lock within the function for Use. In a pool with Options.Drain or Thread, Use,
+//     TryUse and Close only queue the release. Pools in structs of other packages are not known.
 //   - nil: AddCleanup with nil as an argument whose type is an interface, which panics
 //     (golang/go#81517).
 //   - tiny: an object of less than 16 bytes without pointers. It shares its memory with others, so

@@ -11,7 +11,8 @@ import (
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
-// A set of locks, by the variable or the field of each, or by the type that embeds it.
+// A set of locks, by the variable or the field of each, or by the type that embeds it. The value is
+// false if Close and Use only queue the release that takes the lock.
 type locks map[types.Object]bool
 
 // releasers are what may call release functions: pools, owners, and functions, with the locks that
@@ -25,9 +26,12 @@ func (r releasers) add(obj types.Object, l locks) (more bool) {
 	if r[obj] == nil {
 		r[obj] = locks{}
 	}
-	n := len(r[obj])
-	maps.Copy(r[obj], l)
-	return len(r[obj]) > n
+	for lock, now := range l {
+		if was, ok := r[obj][lock]; !ok || now && !was {
+			r[obj][lock], more = now, true
+		}
+	}
+	return more
 }
 
 // held reports calls that may call a release function, with a lock held that it takes.
@@ -42,15 +46,28 @@ func (c *checker) held(options []*ast.CompositeLit) {
 		}
 	}
 	for _, lit := range options {
+		l, queues := locks{}, false
 		for _, elem := range lit.Elts {
-			if kv, ok := elem.(*ast.KeyValueExpr); ok {
+			kv, ok := elem.(*ast.KeyValueExpr)
+			if !ok {
+				continue
+			}
+			switch types.ExprString(kv.Key) {
+			case "Drain", "Thread":
+				queues = true
+			case "Construct": // for Make only
+			default:
 				u := byNode[ast.Unparen(kv.Value)]
 				if u == nil {
 					u = byFunc[c.pkg.Func(kv.Value)]
 				}
-				r.add(c.poolOf(lit), c.taken(u, byFunc, map[*uses.Unit]bool{}))
+				maps.Copy(l, c.taken(u, byFunc, map[*uses.Unit]bool{}))
 			}
 		}
+		for lock := range l {
+			l[lock] = !queues
+		}
+		r.add(c.poolOf(lit), l)
 	}
 	if len(r) == 0 {
 		return
@@ -148,7 +165,7 @@ func (c *checker) taken(u *uses.Unit, byFunc map[*types.Func]*uses.Unit, seen ma
 	seen[u] = true
 	u.Own(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
-		if !ok {
+		if !ok || isGo(u, call) {
 			return
 		}
 		f := c.pkg.Callee(call)
@@ -184,19 +201,48 @@ func (c *checker) owns(call *ast.CallExpr, pools, r releasers) {
 	}
 }
 
-var releasing = map[string]bool{"Use": true, "TryUse": true, "Close": true, "CloseWait": true, "Destroy": true, "Drain": true, "Reserve": true}
+// releasing has the methods that may call a release function. The value is true if they do, or wait for
+// it, where Close and Use only queue the release.
+var releasing = map[string]bool{"Use": false, "TryUse": false, "Close": false, "CloseWait": true, "Destroy": true, "Drain": true, "Reserve": true}
 
 // releases returns the locks that release functions take which a call may call, and the name of what is
 // called.
 func (c *checker) releases(u *uses.Unit, call *ast.CallExpr, r releasers) (name string, taken locks) {
-	if _, ok := u.Parent(call).(*ast.GoStmt); ok {
+	if isGo(u, call) {
 		return "", nil
 	}
 	if f := c.pkg.Callee(call); f != nil && r[f] != nil {
 		return f.Name(), r[f]
 	}
-	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && releasing[sel.Sel.Name] {
-		return sel.Sel.Name, r[c.pkg.Named(sel.X)]
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return "", nil
 	}
-	return "", nil
+	name = sel.Sel.Name
+	waits, ok := releasing[name]
+	if !ok || name == "Close" && c.isUsed(u, sel.X) {
+		return "", nil
+	}
+	taken = locks{}
+	for lock, now := range r[c.pkg.Named(sel.X)] {
+		if now || waits {
+			taken[lock] = true
+		}
+	}
+	return name, taken
+}
+
+// isUsed reports whether u is the function of a Use of the owner x, which releases after it.
+func (c *checker) isUsed(u *uses.Unit, x ast.Expr) bool {
+	call, ok := c.pkg.Parent(u.Node).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	return ok && (sel.Sel.Name == "Use" || sel.Sel.Name == "TryUse") && types.ExprString(sel.X) == types.ExprString(x)
+}
+
+func isGo(u *uses.Unit, call *ast.CallExpr) bool {
+	_, ok := u.Parent(call).(*ast.GoStmt)
+	return ok
 }

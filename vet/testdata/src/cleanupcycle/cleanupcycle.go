@@ -203,3 +203,51 @@ func (b *book) read(p unsafe.Pointer) {
 	b.of.Unlock()
 	b.owner.Use(func(unsafe.Pointer) {})
 }
+
+// closesInUse releases after the function.
+func (m *locked) closesInUse() {
+	m.h.Use(func(unsafe.Pointer) {
+		m.lib.mu.Lock()
+		defer m.lib.mu.Unlock()
+		m.h.Close()
+	})
+}
+
+// queued is of a pool whose releases only Drain calls.
+type queued struct {
+	lib *library
+	h   own.Handle[unsafe.Pointer]
+}
+
+var queue = own.NewPool(own.Options{Release: releaseLocked, Drain: true})
+
+func (m *queued) close(p unsafe.Pointer) {
+	m.h.Own(queue, p, 1)
+	m.lib.mu.Lock()
+	defer m.lib.mu.Unlock()
+	m.h.Use(func(unsafe.Pointer) {})
+	m.h.Close()
+	drain()   // want `drain may call the release function`
+	m.Close() // want `Close may call the release function`
+}
+
+func drain() { queue.Drain(0) }
+
+func (m *queued) Close() { m.h.CloseWait(context.Background()) }
+
+// made is of a pool whose Release waits for no lock, and whose Construct does.
+type made struct{ owner own.Owner }
+
+var global library
+
+var makes = own.NewPool(own.Options{
+	Construct: func([]uintptr) (int, error) { global.free(nil); return 0, nil },
+	Release:   func(any, []uintptr) error { go global.free(nil); return nil },
+})
+
+func (m *made) close() {
+	makes.Make(&m.owner)
+	global.mu.Lock()
+	defer global.mu.Unlock()
+	m.owner.Close()
+}

@@ -12,6 +12,8 @@ type Options struct {
 	Name      string
 	Release   func(state any, resources []uintptr) error
 	OnCollect func(Collected)
+	Construct func(resources []uintptr) (int, error)
+	Drain     bool
 }
 
 type Pool struct{ o Options }
@@ -21,6 +23,9 @@ func NewPool(o Options) *Pool { return &Pool{o} }
 func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error { return nil }
 
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) { return Room{p}, nil }
+
+func (p *Pool) Make(o *Owner) error { return nil }
+func (p *Pool) Drain(most int) int  { return 0 }
 
 type Room struct{ pool *Pool }
 
@@ -37,6 +42,7 @@ type Handle[P any] struct{ p P }
 
 func (h *Handle[P]) Own(pool *Pool, resource P, size int) error { return nil }
 func (h *Handle[P]) Close() error                               { return nil }
+func (h *Handle[P]) CloseWait(ctx context.Context) error        { return nil }
 
 func (h *Handle[P]) OwnIn(room *Room, parent *Owner, resource P) error { return nil }
 
