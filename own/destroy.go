@@ -30,6 +30,7 @@ import (
 // panics with the first value. If a release function ends its goroutine, Destroy
 // first tries all other releases.
 func (p *Pool) Destroy(ctx context.Context) error {
+	p.mustBeMade("Destroy")
 	mine, stock, first := p.intake.End()
 	if !first {
 		return ErrDestroyed

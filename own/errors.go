@@ -114,6 +114,13 @@ func panicMisuse(name, op, format string, args ...any) {
 	batch.PanicMisuse(name, op, format, args...)
 }
 
+// mustBeMade panics if NewPool has not made the pool.
+func (p *Pool) mustBeMade(op string) {
+	if p.spec.Name == "" {
+		panicMisuse("", op, "")
+	}
+}
+
 func panicOwnsNothing(op string) {
 	panicMisuse("own.Owner", op, "the Owner owns nothing; call Pool.Own or Pool.Make first")
 }

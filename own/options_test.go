@@ -44,7 +44,7 @@ func TestBadOptions(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestZeroPool makes owners in a pool that NewPool has not made.
+// TestZeroPool uses a pool that NewPool has not made.
 func TestZeroPool(t *testing.T) {
 	var p Pool
 	var o Owner
@@ -52,6 +52,9 @@ func TestZeroPool(t *testing.T) {
 	mustMisuse(t, "own.Pool.Own", func() { p.Own(&o, r, 1) }, "NewPool")
 	mustMisuse(t, "own.Pool.Own", func() { new(Number[int]).Own(&p, 1, 1) }, "NewPool")
 	mustMisuse(t, "own.Pool.Make", func() { p.Make(&o) }, "NewPool")
+	mustMisuse(t, "own.Pool.Reserve", func() { p.Reserve(t.Context(), 1) }, "NewPool")
+	mustMisuse(t, "own.Pool.Destroy", func() { p.Destroy(t.Context()) }, "NewPool")
+	mustMisuse(t, "own.Pool.Stats", func() { p.Stats() }, "NewPool")
 }
 
 // TestDefaults looks at what a zero in Options means.

@@ -445,6 +445,7 @@ type Stats struct {
 // Stats returns the pool's counters. Under concurrent use the fields may not be
 // mutually consistent.
 func (p *Pool) Stats() Stats {
+	p.mustBeMade("Stats")
 	p.statsMu.Lock()
 	defer p.statsMu.Unlock()
 	st := Stats{Collected: p.spec.Counts.Collected.Load(), Queued: p.spec.Counts.Queued.Load(), Errors: p.spec.Counts.Errors.Load()}

@@ -53,6 +53,7 @@ type Room struct {
 //
 // Reserve panics if size is negative.
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
+	p.mustBeMade("Reserve")
 	n := p.sized(size)
 	if n < 0 {
 		panicMisuse(p.spec.Name, "Reserve", "the size %d is negative; use 0 if it is unknown", size)
