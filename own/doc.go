@@ -208,7 +208,9 @@
 //
 // CHEAPOWN=check looks for mistakes, and makes Own slower. Own panics for memory of Go, and
 // Own and Discard panic for a pointer that has an owner already, in any pool: it would be
-// released twice. A line on stderr, once for each pool, says that all resources were made on
-// one goroutine and one is released on another: a library that is bound to a thread needs
-// Options.Drain or Thread. Owners of Make are not checked.
+// released twice. So the check is not for programs in which C counts references, and several
+// owners have one pointer. A line on stderr, once for each pool, says that all resources were
+// made on one goroutine and one is released on another, as in most programs that leave releases
+// to the collector: only a library that is bound to a thread needs Options.Drain or Thread then.
+// Owners of Make are not checked.
 package own

@@ -63,7 +63,7 @@ func (k *Spec) Take(op string, resource uintptr) {
 		return
 	}
 	if other := owned.by[resource]; other != nil {
-		k.PanicMisuse(op, "the resource %#x has an owner already, in the pool %s; it would be released twice", resource, other.Name)
+		k.PanicMisuse(op, "the resource %#x has an owner already, in the pool %s; it would be released twice, which is right only if C counts references", resource, other.Name)
 	}
 	if owned.by == nil {
 		owned.by = map[uintptr]*Spec{}
