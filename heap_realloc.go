@@ -206,8 +206,15 @@ func (h *Heap) resize(s *span.Span, p, size uintptr, short bool) unsafe.Pointer 
 func (h *Heap) move(op string, l *Local, to, from unsafe.Pointer, n uintptr, fleeting bool) {
 	moved := false
 	defer func() {
-		if !moved {
-			h.Free(to)
+		if moved {
+			return
+		}
+		h.Free(to)
+		if e := recover(); e != nil {
+			if m, ok := e.(*MisuseError); ok {
+				m.Op = op // not that of Free
+			}
+			panic(e)
 		}
 	}()
 	if !fleeting {
@@ -215,8 +222,11 @@ func (h *Heap) move(op string, l *Local, to, from unsafe.Pointer, n uintptr, fle
 	} else if !copyFleeting(to, from, n) {
 		panicMisuse(op, uintptr(from), "the block at %#x lost its memory while it was copied; look for another goroutine that frees or resizes it", from)
 	}
-	h.freeing(uintptr(from))
-	h.freeSlow(op, l, uintptr(from))
+	if l == nil {
+		h.Free(from)
+	} else {
+		l.Free(from)
+	}
 	moved = true
 }
 
