@@ -703,10 +703,8 @@ func TrimAll() {
 //
 //go:norace
 func (r *region) dropTails(set *unitSet) {
-	for u := range r.tail {
-		if set.has(u) {
-			r.dropTail(u)
-		}
+	for u := set.next(0, true); u < regionUnits && pages.tails > 0; u = set.next(u+1, true) {
+		r.dropTail(u)
 	}
 }
 
