@@ -357,10 +357,12 @@ func Extend(base uintptr, units, more int, size uintptr) bool {
 	if r.used.next(i, true) < i+more { // it is regionUnits at most
 		return false
 	}
-	if r.extend(base, uintptr(units)*UnitSize) != nil { // all of the last of them, where a part is usable
+	own := uintptr(units) * UnitSize
+	// All of the last of them, where a part is usable. First what may fail: a tail there would be lost.
+	if r.commit(i, more, size-own) != nil || r.extend(base, own) != nil {
 		return false
 	}
-	_, _, _, err := r.take(i, more, size-uintptr(units)*UnitSize)
+	_, _, _, err := r.take(i, more, size-own)
 	return err == nil
 }
 

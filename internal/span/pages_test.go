@@ -1,6 +1,7 @@
 package span
 
 import (
+	"errors"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -259,6 +260,22 @@ func TestTails(t *testing.T) {
 	}
 	mustHave("the span is shrunk, and extended", 0) // the last unit has lost its tail
 	Shrink(r.base, 2, part)
+	refuse := func(op osmem.Op, _ uintptr) error {
+		if op == osmem.OpCommit {
+			return errors.New("refused")
+		}
+		return nil
+	}
+	reg := find(r.base)
+	committed := reg.committed
+	reg.committed = int((r.end()-reg.base)/UnitSize) - 1 // as if nobody had used the unit behind the span
+	osmem.Fault.Store(&refuse)
+	if Extend(r.base, 1, 1, 2*UnitSize) {
+		t.Error("the span is extended without memory")
+	}
+	osmem.Fault.Store(nil)
+	reg.committed = committed
+	mustHave("there is no memory to extend it", tail+UnitSize)
 	TrimTo(tail + UnitSize)
 	mustHave("all may stay", tail+UnitSize)
 	if tail > 0 {
