@@ -395,6 +395,8 @@ func (r *region) extend(base, size uintptr) error {
 
 // Shrink leaves the first size bytes of the units at base to their holder. It frees the units behind, as
 // Free does.
+//
+//go:norace
 func Shrink(base uintptr, units int, size uintptr) {
 	const op = "span.Shrink"
 	mustBeUnits(op, base, units)
@@ -546,7 +548,7 @@ func Abandon(base, size uintptr) {
 		return
 	}
 	r.disown(u)
-	r.own(u, UnitSize)
+	r.reach[u] = 0
 	osmem.Decommit(base, UnitSize)
 }
 
