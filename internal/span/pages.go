@@ -36,7 +36,7 @@ type region struct {
 	filled unitSet
 
 	huge   uint32 // the chunks for which Huge has asked for huge pages
-	tabled uint32 // the chunks that may have a table of small pages, where the system uses no huge one
+	tabled uint32 // the chunks that may have a table of small pages, where the system uses no huge one, and no warm unit
 	pieces uint32 // the chunks of which pages were moved, a bit for each; see stow.go
 
 	free  int // units not in used
@@ -468,6 +468,7 @@ func free(base uintptr, units int, carved, filled bool) {
 	r.giveBack(first, units)
 	for u := first; u < first+units; u++ {
 		r.warm.add(u)
+		r.tabled &^= 1 << (u / chunkUnits)
 		if !carved {
 			r.spotty.add(u)
 		}
@@ -554,7 +555,7 @@ func Abandon(base, size uintptr) {
 
 // Huge asks for huge pages for the chunks of 2 MiB that the units at base lie in, which Alloc,
 // AllocCarved or Extend returned. A huge page is used if all of a chunk is committed. The units from number
-// from on were just handed out, and have no contents but zeroes or those of an earlier holder.
+// from on were just handed out, and nobody has written to them since.
 //
 //go:norace
 func Huge(base uintptr, from, units int) {
@@ -569,8 +570,8 @@ func Huge(base uintptr, from, units int) {
 	for i := first / chunkUnits; i <= (first+units-1)/chunkUnits; i++ {
 		bit := uint32(1) << i
 		if r.huge&bit == 0 && r.commit(i*chunkUnits, chunkUnits, chunkSize) == nil {
-			// Of the units in use, none may be older: mincore, which dropTable calls, does not see what is
-			// swapped out.
+			// Of the units in use, none may be older, and none was warm since all were given back: mincore,
+			// which dropTable calls, does not see what is swapped out.
 			if r.tabled&bit != 0 && r.used.next(i*chunkUnits, true) >= first+from && r.used.next(first+units, true) >= (i+1)*chunkUnits {
 				r.dropTable(i)
 			}
@@ -588,7 +589,7 @@ func Huge(base uintptr, from, units int) {
 //go:norace
 func (r *region) dropTable(i int) {
 	at := r.base + uintptr(i)*chunkSize
-	// What has memory now is warm, or locked by the program, which a move would undo.
+	// What has memory now is locked by the program, which a move would undo.
 	if !osmem.CanMove() || osmem.Resident(at, chunkSize) != 0 {
 		return
 	}

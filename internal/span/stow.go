@@ -112,6 +112,7 @@ func (r *region) stowAt(i int, from uintptr) bool {
 	to := r.base + uintptr(i)*UnitSize
 	switch osmem.Remap(from, to, chunkSize) {
 	case nil:
+		r.tabled &^= 1 << (i / chunkUnits) // it went with the pages
 	case osmem.ErrLost: // the units stay in use forever
 		pages.unmoved = true
 		for u := i; u < i+chunkUnits; u++ {

@@ -415,14 +415,15 @@ func TestHugeTables(t *testing.T) {
 		name            string
 		used            int // units of the chunk from its start on
 		at, from, units int // of the call
-		touch           bool
+		touch, warm     bool
 		dropped         int
 	}{
-		{"new units", 3, 0, 0, 3, false, 1},
-		{"the second is new", 2, 0, 1, 2, false, 0},
-		{"one before", 2, 1, 0, 1, false, 0},
-		{"one behind", 2, 0, 0, 1, false, 0},
-		{"with memory", 1, 0, 0, 1, true, 0},
+		{"new units", 3, 0, 0, 3, false, false, 1},
+		{"the second is new", 2, 0, 1, 2, false, false, 0},
+		{"one before", 2, 1, 0, 1, false, false, 0},
+		{"one behind", 2, 0, 0, 1, false, false, 0},
+		{"with memory", 1, 0, 0, 1, true, false, 0},
+		{"warm before, with memory that may be swapped out", 1, 0, 0, 1, false, true, 0},
 	} {
 		base, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
 		if err != nil {
@@ -437,6 +438,12 @@ func TestHugeTables(t *testing.T) {
 		FreeEmpty(base+uintptr(row.used)*UnitSize, chunkUnits-row.used)
 		if row.touch {
 			write(base, UnitSize)
+		}
+		if row.warm {
+			Free(base, 1)
+			if again, _, err := Alloc(1, 1, UnitSize); again != base || err != nil {
+				t.Fatalf("%#x, %v; the warm unit is at %#x", again, err, base)
+			}
 		}
 		dropped := 0
 		note := func(op osmem.Op, size uintptr) error {
