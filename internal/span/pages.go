@@ -260,8 +260,8 @@ func (r *region) take(i, units int, size uintptr) (base uintptr, fresh, filled b
 }
 
 // own makes the first size bytes of unit u, which disown was called for, its holder's. What is behind them and
-// may have memory is a tail from now on, or is given back. In a chunk with huge pages there are no tails,
-// because to give one back would break a huge page.
+// may have memory is a tail from now on, or is given back. In a chunk with huge pages no tail is made, because
+// to give one back would break a huge page.
 //
 //go:norace
 func (r *region) own(u int, size uintptr) {
@@ -286,12 +286,9 @@ func (r *region) own(u int, size uintptr) {
 //
 //go:norace
 func (r *region) disown(u int) {
-	tail := r.tail[u]
-	pages.owned -= int(r.reach[u] - tail)
-	if tail > 0 {
-		pages.tails -= int(tail)
-		r.tail[u] = 0
-	}
+	pages.owned -= int(r.reach[u] - r.tail[u])
+	pages.tails -= int(r.tail[u])
+	r.tail[u] = 0
 }
 
 // dropTail releases the memory of the tail of unit u.
