@@ -23,8 +23,9 @@ type Stats struct {
 	// the end of a span, or of a large block, less than 64 KiB more may be resident, which an
 	// earlier block has left. That is idle memory: Trim and the decay release it ([SetDecay]).
 	// While all heaps together have more than 4 MiB of it, and more than a third of the bytes of
-	// their spans, a heap that takes or shrinks a span releases it at once. HeapOptions.HugePages
-	// says what else is resident then.
+	// their spans, a heap that takes or shrinks a span releases at once what lies behind that one;
+	// what is there already stays until Trim or the decay. HeapOptions.HugePages says what else may
+	// be resident.
 	Held   int64
 	Limit  int64 // HeapOptions.Limit
 	Cached int64 // bytes of free blocks in caches, including those of Locals
