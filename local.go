@@ -1,7 +1,6 @@
 package cheap
 
 import (
-	"runtime"
 	"unsafe"
 	"weak"
 
@@ -96,7 +95,6 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 				cc.head = nextOf(link)
 				cc.takes++
 				b.canary = 0
-				runtime.KeepAlive(l) // or its cleanup might empty the cache now
 				handedOut(p, stateOf(link))
 				return osmem.Pointer(p)
 			}
@@ -164,7 +162,6 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 			cc := l.cache().at(c)
 			if !blockAt(p).isFree(p, cc.factor) {
 				if cc.push(p) {
-					runtime.KeepAlive(l)
 					return
 				}
 			}

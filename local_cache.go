@@ -12,7 +12,9 @@ package cheap
 // # What the goroutine does
 //
 // Malloc and Free use the cache in a section without a safe point, from the load of k on. So the
-// world is not stopped while a goroutine is in the section. Three directives ensure that:
+// world is not stopped while a goroutine is in the section, and the collector, which looks at
+// the stack of a goroutine while that is stopped, finds no Local unreachable whose goroutine is
+// there. Three directives ensure that:
 //
 //	nosplit        for Malloc, Free and what they call in the section: the compiler puts no
 //	               safe point for an asynchronous preemption into such a function (allUnsafe

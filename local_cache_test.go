@@ -14,7 +14,6 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -280,6 +279,12 @@ func TestLocalInside(t *testing.T) {
 	testcall.Catch(func() { l.Free(unsafe.Pointer(&global)) })
 	testcall.Catch(func() { l.Malloc(-1) })
 	testcall.Catch(func() { l.Realloc(unsafe.Pointer(&global), 5) })
+	// Nor does a method that only empties the cache.
+	p := h.Malloc(100)
+	useLocal(l)
+	l.c.flush.Store(true)
+	l.UsableSize(p)
+	h.Free(p)
 	h.Trim()
 	if l.c.has() {
 		t.Error("the Local is still inside")
@@ -439,13 +444,14 @@ func TestHammerLocalRests(t *testing.T) {
 }
 
 // spin counts in a function that, as Local.Malloc and Local.Free, has no place where the goroutine
-// may be stopped. Meanwhile inside is 1, and 2 after that. It reports whether after was set meanwhile.
+// may be stopped. Meanwhile inside is 1, and 2 after that. At the end it sets in. It reports whether
+// after was set meanwhile.
 //
 //go:norace
 //go:nosplit
 //go:nocheckptr
 //go:noinline
-func spin(inside, after *uint32, n int) (stopped bool) {
+func spin(inside, after *uint32, in *bool, n int) (stopped bool) {
 	*inside = 1
 	for range n {
 		if *after != 0 {
@@ -453,6 +459,7 @@ func spin(inside, after *uint32, n int) (stopped bool) {
 			break
 		}
 	}
+	*in = true
 	*inside = 2
 	return stopped
 }
@@ -464,22 +471,29 @@ func set(p *uint32) { *p = 1 }
 func get(p *uint32) uint32 { return *p }
 
 // TestNosplitIsNotStopped is what the caches of Locals rely on: percpu.Stop does not return while a
-// goroutine is in a function that is marked go:nosplit.
+// goroutine is in a function that is marked go:nosplit. And seizeLocals does not look at Local.in
+// before that: the goroutine may have loaded the cache, and the store of in not be visible yet.
 func TestNosplitIsNotStopped(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
+	setDecay(t, -1)
+	l := newHeap(t, HeapOptions{}).NewLocal()
 	met := 0
 	for range 20 {
+		useLocal(l)
 		inside, after := new(uint32), new(uint32)
 		stopped := make(chan bool)
-		go func() { stopped <- spin(inside, after, 30_000_000) }()
+		go func() { stopped <- spin(inside, after, &l.in, 30_000_000) }()
 		for get(inside) == 0 { // it may be 2 before this goroutine looks
 			runtime.Gosched()
 		}
 		wasInside := get(inside) == 1
-		percpu.Stop()
+		seizeLocals(only(l.h), anyLocal)
 		set(after)
 		if <-stopped {
 			t.Fatal("the world was stopped while a goroutine was in a function without safe points")
+		}
+		if !l.c.has() {
+			t.Fatal("the Local has lost its cache while its goroutine was in it")
 		}
 		if wasInside {
 			met++
@@ -509,7 +523,7 @@ func TestLocalSections(t *testing.T) {
 		"cacheClass.push": {nosplit},
 	}
 	// What runs behind the section; conversions; and what has no safe point.
-	others := []string{"allocSlow", "freeSlow", "handedOut", "stateOf", "KeepAlive", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
+	others := []string{"allocSlow", "freeSlow", "handedOut", "stateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
 	found := 0
 	for _, dir := range []string{".", "internal/osmem"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
