@@ -19,7 +19,8 @@ type resource struct {
 	disowned bool
 	released bool
 	uses     int
-	children int // that are not released
+	awaited  <-chan struct{} // of Await, if Close has left the release to others
+	children int             // that are not released
 }
 
 // A batch is what the model knows of a batch.
@@ -210,7 +211,9 @@ func (m *model) step(rnd *rand.Rand) {
 			return
 		}
 		r.open = false
-		b.sentinel(r.i).Close(r.i)
+		if later, _ := b.sentinel(r.i).Close(r.i); later {
+			r.awaited = b.sentinel(r.i).Await(r.i)
+		}
 	case 6:
 		if r == nil || !r.open {
 			return
@@ -391,8 +394,19 @@ func (m *model) compare() {
 	}
 	owners, bytes := int64(0), int64(0)
 	for _, b := range m.batches {
-		gone := 0
+		gone, awaited := 0, 0
 		for _, r := range b.entries {
+			if r.awaited != nil {
+				select {
+				case <-r.awaited:
+					r.awaited = nil
+				default:
+					awaited++
+				}
+				if (r.awaited == nil) != r.released {
+					m.fail("%+v is awaited: %v", r, r.awaited != nil)
+				}
+			}
 			if got := b.l.State(r.i)&Open != 0; got != r.open && !b.dropped(r.i) {
 				m.fail("an entry is open: %v, want %v", got, r.open)
 			}
@@ -408,6 +422,9 @@ func (m *model) compare() {
 		}
 		if got, _ := b.l.Gone(); got != gone {
 			m.fail("%d entries are gone, want %d", got, gone)
+		}
+		if b.l.notes != nil && len(b.l.awaited) != awaited {
+			m.fail("%d releases are awaited, want %d", len(b.l.awaited), awaited)
 		}
 		if want := !b.sealed || gone < len(b.entries); linked[b.l] != want {
 			m.fail("a batch is on its list: %v, want %v", linked[b.l], want)

@@ -1,9 +1,12 @@
 package batch
 
 import (
+	"runtime"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/race"
 )
 
 // TestEndWhole ends a dead batch of blocks as a whole only if no entry was closed, also not
@@ -52,5 +55,86 @@ func TestEndWhole(t *testing.T) {
 			t.Errorf("%s: %d live of %d bytes, %d collected", row.what, c.Owners.Load(), c.Bytes.Load(), c.Collected.Load())
 		}
 		k.Count(-left, -int64(10*left))
+	}
+}
+
+// TestHammerSeal seals a batch again and again while a goroutine counts entries as released. What is
+// in use then is the one entry that is not, whichever of the two counts an entry.
+func TestHammerSeal(t *testing.T) {
+	defer func(was bool) { Leak = was }(Leak)
+	Leak = true // the test keeps the sentinel
+	const n = 32
+	rounds := int64(1_000_000) // at least one seal in some 100,000 is between the two steps of Done
+	if testing.Short() || race.Build {
+		rounds = 100_000
+	}
+	var k Spec
+	b := New(&k, nil, nil, n, OneSentinel)
+	sentinel := b.NewSentinels(nil, nil)[0]
+	var asked, begun, over atomic.Int64
+	reached := func(c *atomic.Int64, i int64) {
+		for c.Load() < i {
+			runtime.Gosched()
+		}
+	}
+	go func() {
+		for i := range rounds {
+			reached(&asked, i+1)
+			begun.Store(i + 1)
+			for range n - 1 {
+				b.Done(1, 10)
+			}
+			over.Store(i + 1)
+		}
+	}()
+	for i := range rounds {
+		b.gone.Store(0)
+		asked.Store(i + 1)
+		reached(&begun, i+1)
+		b.Seal(sentinel, n, 10*n)
+		reached(&over, i+1)
+		if owners, bytes := k.Counts.Owners.Load(), k.Counts.Bytes.Load(); owners != i+1 || bytes != 10*(i+1) {
+			t.Fatalf("round %d: %d owners of %d bytes are in use", i, owners, bytes)
+		}
+	}
+	k.Count(int(-rounds), -10*rounds)
+}
+
+// TestLastChild looks at a closed parent while its last child goes. As soon as the child is gone the
+// parent waits for nothing, so a Destroy that counts then waits for its release.
+func TestLastChild(t *testing.T) {
+	defer func(was bool) { Leak = was }(Leak)
+	Leak = true // the test keeps the sentinels
+	k := Spec{Releaser: direct{}, Release: func(any, []uintptr) error { return nil }}
+	var list List
+	one := func(f *Family) (*Batch, *Sentinel) {
+		b := New(&k, nil, f, 1, OneSentinel)
+		sentinel := b.NewSentinels(nil, nil)[0]
+		b.Link(&list)
+		b.Put(0, 1, 10, 0)
+		b.Seal(sentinel, 1, 10)
+		return b, sentinel
+	}
+	parent, parents := one(nil)
+	f := parent.Family(0)
+	f.Join()
+	child, childs := one(f)
+	parents.Close(0)
+	f.children.mu.Lock() // holds up the end of the child's batch
+	over := make(chan bool)
+	go func() {
+		childs.Close(0)
+		close(over)
+	}()
+	for !child.Ended() {
+		runtime.Gosched()
+	}
+	if inUse, waiting, others := Left([]*Batch{parent}); inUse+waiting != 0 || others != 1 {
+		t.Errorf("%d are in use and %d wait for children; %d others, want 1", inUse, waiting, others)
+	}
+	f.children.mu.Unlock()
+	<-over
+	if !parent.Ended() {
+		t.Error("the parent is not released")
 	}
 }
