@@ -105,8 +105,29 @@ func TestFixedBlockOldLinks(t *testing.T) {
 	f.Destroy()
 }
 
+// farAlloc has memory where there is none.
+type farAlloc struct{ *fakeAlloc }
+
+func (farAlloc) AlignedMalloc(size, align int) unsafe.Pointer {
+	return osmem.Pointer(^uintptr(0) &^ (span.UnitSize - 1))
+}
+func (a farAlloc) Free(unsafe.Pointer) { a.frees++ }
+
 func TestFixedBlockNoMemory(t *testing.T) {
 	a := newFake(t)
+	if wordSize == 8 { // the span map has no room for a chunk of farAlloc; the record serves again
+		m, err := span.AllocMeta(fixedChunkSize)
+		if err != nil {
+			t.Fatal(err)
+		}
+		span.FreeMeta(m, fixedChunkSize)
+		p := newFixed(farAlloc{a}, 1000, 0, 0).Malloc(1)
+		if again, err := span.AllocMeta(fixedChunkSize); again != m || p != nil || a.frees != 1 {
+			t.Errorf("%p; %d chunks given back; the record is %#x and was %#x; %v", p, a.frees, again, m, err)
+		}
+		span.FreeMeta(m, fixedChunkSize)
+		a.frees = 0
+	}
 	f := newFixed(a, 1000, 0, 0)
 	a.fail = true
 	if p := f.Malloc(1); p != nil {
