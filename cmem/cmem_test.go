@@ -49,6 +49,46 @@ func withRate(t testing.TB, bytes int) {
 	})
 }
 
+// TestRecordAgain has threads take the record of one that has ended. What that had drawn does not
+// count for them: their first block is sampled no more often than others, and at a new rate at once.
+func TestRecordAgain(t *testing.T) {
+	withRate(t, 100_000)
+	before := Read().Samples
+	for range 100 {
+		cwork.Threads(1, 1, 1)
+	}
+	if n := Read().Samples - before; n > 20 {
+		t.Errorf("%d samples of 100 bytes in 100 threads", n)
+	}
+	SetRate(1 << 30)
+	cwork.Threads(1, 1, 1000)
+	SetRate(1)
+	before = Read().Samples
+	if cwork.Threads(1, 100, 1000); Read().Samples < before+100 {
+		t.Errorf("%d samples of 100 blocks", Read().Samples-before)
+	}
+}
+
+// TestFreeUnseen has blocks whose free was not seen. They end when their addresses come again.
+func TestFreeUnseen(t *testing.T) {
+	withRate(t, 1)
+	before, again := Read().Live, 0
+	for range 100 {
+		p := cwork.Alloc(0, 1000)
+		if !cwork.FreeUnseen(p) {
+			t.Skip("free cannot be circumvented here")
+		}
+		q := cwork.Alloc(0, 1000)
+		if q == p { //cheapvet:ignore cfree the addresses are compared
+			again++
+		}
+		cwork.Free(q)
+	}
+	if n := Read().Live - before; again < 90 || n > 50_000 {
+		t.Errorf("%d addresses of 100 came again; %d bytes are left in use", again, n)
+	}
+}
+
 // TestCounts has threads of C that come and go: each call and each byte is counted.
 func TestCounts(t *testing.T) {
 	const rounds, threads, pairs, size = 20, 8, 20_000, 100

@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -218,6 +219,25 @@ func TestRecordOrder(t *testing.T) {
 // TestRecordCut lets nothing read the events. From three quarters of the ring on, each call of a
 // thread waits a millisecond. The recording is cut when that lasts too long, or when the ring is full.
 func TestRecordCut(t *testing.T) {
+	ring, err := traceBegin(traceSize{64, 3_600_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []unsafe.Pointer
+	for full := atomic.LoadUint64(ring.Read) + 64; atomic.LoadUint64(ring.Head) <= full; {
+		if n := atomic.LoadUint64(ring.Over); n != 0 {
+			t.Errorf("a ring of 64 events is over after %d", len(blocks))
+			break
+		}
+		blocks = append(blocks, cwork.Alloc(0, 100))
+	}
+	if atomic.LoadUint64(ring.Over) == 0 {
+		t.Error("an event that was not read is lost, and the recording goes on")
+	}
+	traceEnd()
+	for _, p := range blocks {
+		cwork.Free(p)
+	}
 	for _, row := range []struct {
 		name  string
 		size  traceSize

@@ -22,6 +22,12 @@ static void cwork_pairs(int n, size_t size) {
 		free(p);
 	}
 }
+extern void __libc_free(void *) __attribute__((weak)); // of glibc
+static int cwork_free_unseen(void *p) {
+	if (!__libc_free) return 0;
+	__libc_free(p);
+	return 1;
+}
 struct job { int n; size_t size; };
 static void *cwork_run(void *arg) {
 	struct job *j = arg;
@@ -105,6 +111,9 @@ func cworkGo(depth C.int, n C.size_t) unsafe.Pointer {
 }
 
 func Free(p unsafe.Pointer) { C.free(p) }
+
+// FreeUnseen frees a block without a call of free. It reports false if that cannot be done.
+func FreeUnseen(p unsafe.Pointer) bool { return C.cwork_free_unseen(p) != 0 }
 
 // Usable returns how many bytes the allocator has taken for a block.
 func Usable(p unsafe.Pointer) int { return int(C.malloc_usable_size(p)) }
