@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 // A pacer is an account.Pacer.
@@ -382,6 +384,18 @@ func TestReserveInQueue(t *testing.T) {
 	if n := p.Drain(0); n != 3 || len(released) != 3 {
 		t.Errorf("drained %d, released %d", n, released)
 	}
+	mustStats(t, p, Stats{})
+	mustDestroy(t, p)
+}
+
+// TestLargestSize owns a resource whose size has no room in its state: it counts as less, and
+// nothing is left of it.
+func TestLargestSize(t *testing.T) {
+	p := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+	var n Number[int]
+	must(t, n.Own(p, 7, math.MaxInt))
+	mustStats(t, p, Stats{Live: 1, Bytes: min(math.MaxInt, batch.MaxSize)})
+	must(t, n.Close())
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
 func newGroup(t testing.TB, m *Memory) *Group {
@@ -102,6 +103,20 @@ func TestGroupOfAllSizes(t *testing.T) {
 	}
 	if n := h.Stats().Blocks; n != 0 {
 		t.Errorf("%d blocks of the heap are left", n)
+	}
+}
+
+// TestGroupGrown has a group grow beyond what a batch may keep: the next group has another batch.
+func TestGroupGrown(t *testing.T) {
+	m := NewMemory(newHeap(t), MemoryOptions{})
+	batchOf := func(g *Group) *batch.Batch { return g.owner.ref.Sentinel().Batch }
+	g := newGroup(t, m)
+	for range 10 { // the first batches have one or two
+		g = newGroup(t, m)
+	}
+	g.Malloc(2 * defaultPinned)
+	if batchOf(newGroup(t, m)) == batchOf(g) {
+		t.Error("a group shares a batch with one that has grown")
 	}
 }
 

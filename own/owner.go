@@ -294,13 +294,8 @@ func (o *Owner) SetState(state any) error {
 	}
 	f := t.Batch.Family(o.ref.Index)
 	defer runtime.KeepAlive(t)
-	switch {
-	case f == nil:
-		return ErrClosed
-	case f.SetState(state):
-		return nil
-	case o.Closed():
+	if f == nil {
 		return ErrClosed
 	}
-	return ErrChildren
+	return f.SetState(state)
 }

@@ -172,6 +172,24 @@ func TestRoomAtDestroy(t *testing.T) {
 	mustStats(t, p, Stats{})
 }
 
+// TestRoomDestroyed destroys the pool while Reserve waits. The bytes are given back.
+func TestRoomDestroyed(t *testing.T) {
+	held := limited(t, 0)
+	p := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
+	account.Process.SetPacer(pacer{wait: func(_ context.Context, _ int64, _ bool, take func() bool) error {
+		setCeiling(account.NoBound)
+		mustDestroy(t, p)
+		if !take() {
+			t.Error("there is no room without a limit")
+		}
+		return nil
+	}})
+	setCeiling(1)
+	if _, err := p.Reserve(context.Background(), 100); err != ErrDestroyed || held() != 0 || account.Process.Reserved() != 0 {
+		t.Errorf("%v; %d bytes are held, %d by rooms", err, held(), account.Process.Reserved())
+	}
+}
+
 // TestRoomKept has CheckReleased find a room that is neither used nor released, and nothing else.
 func TestRoomKept(t *testing.T) {
 	limited(t, math.MaxInt32)

@@ -125,17 +125,19 @@ func (f *Family) Join() bool {
 	return true
 }
 
-// SetState sets the state that release functions of children get. It reports
-// whether it did: the state of a closed parent, and of one that has had a child,
-// cannot be set.
-func (f *Family) SetState(state any) bool {
+// SetState sets the state that release functions of children get. It returns ErrClosed
+// if the parent is closed, and ErrChildren if it has had a child.
+func (f *Family) SetState(state any) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.closed || f.joined {
-		return false
+	switch {
+	case f.closed:
+		return ErrClosed
+	case f.joined:
+		return ErrChildren
 	}
 	f.state = state
-	return true
+	return nil
 }
 
 // Fix ends the time in which SetState may be called.

@@ -119,7 +119,13 @@ func TestLastChild(t *testing.T) {
 	f := parent.Family(0)
 	f.Join()
 	child, childs := one(f)
+	if err := f.SetState(1); err != ErrChildren {
+		t.Errorf("SetState of a parent: %v", err)
+	}
 	parents.Close(0)
+	if err := f.SetState(1); err != ErrClosed {
+		t.Errorf("SetState of a closed parent: %v", err)
+	}
 	f.children.mu.Lock() // holds up the end of the child's batch
 	over := make(chan bool)
 	go func() {

@@ -109,8 +109,8 @@ func TestHelpLeavesARest(t *testing.T) {
 	call.help.armed = true // the test is the timer
 	kill(&k, 1, 500, 1<<20)
 	call.Help()
-	if len(calls) != 1 || len(call.help.rests) != 1 || Idle() {
-		t.Fatalf("calls of %d resources, and %d rests", calls, len(call.help.rests))
+	if len(calls) != 1 || len(call.help.rests) != 1 || Idle() || !call.help.helped {
+		t.Fatalf("calls of %d resources, and %d rests; helped: %v", calls, len(call.help.rests), call.help.helped)
 	}
 	call.unhelped() // a goroutine has helped, so another one may come
 	call.help.helped = false
