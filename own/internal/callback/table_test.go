@@ -240,3 +240,32 @@ func TestPlaceModel(t *testing.T) {
 		t.Errorf("%d live, %d held", live, held)
 	}
 }
+
+// TestHoldEndsWithOwner closes the owners of callbacks that are held. A Hold ends after the next
+// collection, or as soon as the place gets another owner; and a later one ends likewise.
+func TestHoldEndsWithOwner(t *testing.T) {
+	k := &Kind{Name: "test"}
+	var call batch.Spec
+	call.Release = func(any, []uintptr) error { return nil }
+	ended := func(what string, end func(p *Place) bool) {
+		b := batch.New(&call, nil, nil, 1, batch.OneSentinel)
+		owner := b.NewSentinels(nil, nil)[0]
+		b.Put(0, 1, 0, 0)
+		var p Place
+		p.Set(k, batch.RefTo(owner, 0), 1)
+		if !p.Hold() {
+			t.Errorf("%s: no Hold", what)
+		}
+		owner.Close(0)
+		testwait.Until(t, what, func() bool {
+			over := end(&p)
+			_, held := k.Count()
+			return over && held == 0
+		})
+		p.Clear()
+	}
+	for range 2 {
+		ended("collected", func(*Place) bool { runtime.GC(); return true })
+	}
+	ended("another owner", func(p *Place) bool { return p.Bind(batch.Ref{}) })
+}
