@@ -266,7 +266,8 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 	}
 	b := s.newBatch(nil, 1)
 	b.Chunk, b.Whole = uintptr(block), !c.Shared
-	t := s.alone(b, uintptr(block), int64(size), flags)
+	t := b.NewSentinels(nil, nil)[0]
+	s.alone(b, t, uintptr(block), int64(size), flags)
 	handle = c.NewHandles(t, 1)
 	s.openWindow()
 	s.unlockAndGiveWay()

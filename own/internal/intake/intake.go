@@ -86,6 +86,12 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 	f = cmp.Or(f, in.parent)
 	size = min(size, batch.MaxSize)
 	alone := size >= in.spec.Declared() || in.spec.Batch == 1
+	var b *batch.Batch
+	var t *batch.Sentinel
+	if alone { // before the lock: what allocates may have to help the collector, or to wait for it
+		b = batch.New(in.spec, nil, f, 1, in.spec.Share(1, size))
+		t = b.NewSentinels(nil, nil)[0]
+	}
 	var s *shard
 	switch {
 	case f == nil || alone && in.parent == nil:
@@ -109,8 +115,9 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 		return false, batch.ErrClosed
 	}
 	if alone {
-		b := s.newBatch(f, 1)
-		*r = batch.RefTo(s.alone(b, resource, size, give(b, 0, state)), 0)
+		b.Home, b.Probe = s, s.probe(1)
+		s.alone(b, t, resource, size, give(b, 0, state))
+		*r = batch.RefTo(t, 0)
 		return true, nil
 	}
 	if !s.setLimits(size) {

@@ -73,18 +73,26 @@ const (
 // newBatch returns a batch with room for n entries, which are children of the family if that is
 // not nil.
 func (s *shard) newBatch(family *batch.Family, n uint32) *batch.Batch {
-	share := s.spec.Share(n, s.mean)
-	s.unprobed += n
-	probe := s.unprobed >= ownersAProbe || n <= fewEntries && s.begun%fewProbes == 0
+	share, probe := s.spec.Share(n, s.mean), s.probe(n)
 	switch {
 	case s.spec.Heap != nil:
 		share = batch.OneSentinel // the blocks have one chunk
 	case probe:
-		share, s.unprobed = min(share, batch.FineShare), 0
+		share = min(share, batch.FineShare)
 	}
 	b := batch.New(s.spec, s, family, n, share)
 	b.Probe = probe
 	return b
+}
+
+// probe reports whether the next batch, of n entries, is a probe.
+func (s *shard) probe(n uint32) bool {
+	s.unprobed += n
+	probe := s.unprobed >= ownersAProbe || n <= fewEntries && s.begun%fewProbes == 0
+	if probe && s.spec.Heap == nil {
+		s.unprobed = 0
+	}
+	return probe
 }
 
 // A batch is a probe if ownersAProbe owners were made since the last one, or if it is one of
@@ -156,16 +164,14 @@ func (s *shard) hand(r *batch.Ref) {
 	}
 }
 
-// alone puts a resource into a batch of its own, whose only owner has index 0, and
+// alone puts a resource into b, a batch of its own with the sentinel t, whose only owner has index 0, and
 // seals that batch at once. The open batch does not change.
-func (s *shard) alone(b *batch.Batch, resource uintptr, size int64, flags uint64) *batch.Sentinel {
-	t := b.NewSentinels(nil, nil)[0]
+func (s *shard) alone(b *batch.Batch, t *batch.Sentinel, resource uintptr, size int64, flags uint64) {
 	b.StartSampling()
 	b.Put(0, resource, size, flags)
 	b.Record(0)
 	b.Link(s.list)
 	b.Seal(t, 1, size)
-	return t
 }
 
 // seal ends the open batch.
