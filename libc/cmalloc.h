@@ -17,6 +17,11 @@ int cheap_malloc_read(size_t *used, size_t *unused);
 // cheap_malloc_trim has malloc give free memory back to the system.
 void cheap_malloc_trim(void);
 
+// cheap_malloc_keep has glibc keep up to n free bytes at the end of an arena when a block is freed, until
+// cheap_malloc_trim. With n = 0 it keeps 8 MiB. It does nothing if the environment sets one of the numbers that
+// this depends on.
+void cheap_malloc_keep(size_t n);
+
 // cheap_malloc_arenas returns how many arenas glibc has.
 int cheap_malloc_arenas(void);
 

@@ -9,11 +9,7 @@ package libc
 */
 import "C"
 
-import (
-	"os"
-
-	"github.com/cheapgo/cheap/internal/procfs"
-)
+import "github.com/cheapgo/cheap/internal/procfs"
 
 // Trim has malloc give its free memory back to the operating system, for the whole process. It
 // returns by how many bytes the resident memory of the process is smaller after that, or 0 if it is
@@ -27,17 +23,8 @@ import (
 // meanwhile. Memory that is needed later has to be taken from the system again, which costs more
 // than that. Package pace gives memory back by itself.
 func Trim() (returned int64) {
-	before := resident()
+	before, _ := procfs.Self()
 	C.cheap_malloc_trim()
-	return max(before-resident(), 0)
-}
-
-// resident returns the bytes of the process that are in memory, or 0 if that is not known.
-func resident() int64 {
-	text, err := os.ReadFile("/proc/self/statm")
-	if err != nil {
-		return 0
-	}
-	all, _ := procfs.Resident(text, int64(os.Getpagesize()))
-	return all
+	after, _ := procfs.Self()
+	return max(before-after, 0)
 }

@@ -6,6 +6,7 @@ package libc
 #cgo noescape cheap_malloc_read
 #cgo nocallback cheap_malloc_read
 #cgo nocallback cheap_malloc_trim
+#cgo nocallback cheap_malloc_keep
 #cgo nocallback cheap_malloc_arenas
 #cgo nocallback cheap_malloc_info
 #cgo noescape cheap_malloc_each
@@ -34,6 +35,8 @@ func (upward) Read() (used, free int64, ok bool) {
 }
 
 func (upward) Trim() { C.cheap_malloc_trim() }
+
+func (upward) Keep(bytes int64) { C.cheap_malloc_keep(C.size_t(bytes)) }
 
 func (u upward) Arenas() int {
 	if !u.known() {

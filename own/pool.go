@@ -298,7 +298,7 @@ func (p *Pool) mustBeVacant(o *Owner, op string) {
 // 10 ms. On a single P giveWay always yields, because the sweeper, which finds dead
 // sentinels, and the walk over the registrations have no other P to run on.
 func giveWay() {
-	if worker.Waiting() || runtime.GOMAXPROCS(0) == 1 {
+	if worker.Waiting() && !account.Process.Roomy() || runtime.GOMAXPROCS(0) == 1 {
 		runtime.Gosched()
 	}
 }

@@ -93,15 +93,16 @@ func TestNeighbour(t *testing.T) {
 		t.Fatal("no usage")
 	}
 	var r reader
-	g := &gauge{usages: []usage{u}}
-	g.set(sample{at: momentOf(r.read())}, r.read(), true)
+	g, v := new(gauge), see(r.read(), u)
+	g.first(sample{at: v.moment()}, v)
+	note(g, sample{}, v)
 	g.excess = 0
-	g.read(r.read())
+	g.read(see(r.read(), u))
 	before, excess := g.room, g.excess
 
 	used += 300 * mib
 	use()
-	g.read(r.read())
+	g.read(see(r.read(), u))
 	if d := before - g.room; g.excess > excess+16*mib || d < 284*mib || d > 316*mib {
 		t.Errorf("a neighbour has taken 300 MiB: there is room for %d MiB less, of these an excess of %d MiB", d/mib, (g.excess-excess)/mib)
 	}
@@ -116,7 +117,7 @@ func TestNeighbour(t *testing.T) {
 	}
 	used += 150 * mib
 	use()
-	g.read(r.read())
+	g.read(see(r.read(), u))
 	if g.excess < 100*mib {
 		t.Errorf("this process has taken 150 MiB that nobody has declared: the excess is %d MiB", g.excess/mib)
 	}

@@ -2,11 +2,14 @@ package pace
 
 import (
 	"runtime"
-	"slices"
+	"runtime/debug"
+	"strings"
 	"time"
+	"weak"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -53,27 +56,24 @@ func (p *pacer) collect() {
 	account.Process.Refresh()
 	reclaimable, ever := account.Process.Reclaimable()
 	held := account.Process.Held()
-	runtime.GC()
-	p.to(completed)
-	stuck, done := drain(&r, true, p.patience())
-	after := r.read()
-	took := max(after.cpu-before.cpu, 0)
-
 	p.mu.Lock()
-	defer p.unlock()
-	was := p.baseline
-	freed := p.takeBaseline(after, reclaimable, ever)
-	p.backoff = nextBackoff(p.backoff, freed, reclaimable-was.reclaimable)
-	n := p.stats.cycles.Add(1)
-	if n == 1 {
-		p.costs = [4]time.Duration{took, took, took, took}
-	}
-	p.costs[n%int64(len(p.costs))] = took
+	demanded := p.demanded
+	p.mu.Unlock()
+	swept, sweeping := mark(&r, demanded)
+	p.to(completed)
+	stuck, done := drain(&r, swept, p.patience())
+	after := r.read()
+	took := max(after.cpu-before.cpu, 0) + sweeping
+
+	defer p.tend()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.collector.baseline
+	freed := p.takeBaseline(after, reclaimable, ever, begin)
 	_, everNow := account.Process.Reclaimable()
-	p.leads[n%int64(len(p.leads))] = everNow - ever
-	// The least of the last costs is taken as the real cost. A higher one means that other
-	// processes took the processor meanwhile.
-	share := float64(slices.Min(p.costs[:])) / float64(runtime.GOMAXPROCS(0))
+	p.collector.note(took, everNow-ever, freed, reclaimable-was.reclaimable)
+	p.stats.cycles.Add(1)
+	share := float64(p.collector.cost()) / float64(runtime.GOMAXPROCS(0))
 	p.notBefore.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
 	p.notBeforeScarce.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
 	p.stats.released.Add(freed)
@@ -83,17 +83,78 @@ func (p *pacer) collect() {
 	}
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
-	demanded := p.demanded
+	demanded = p.demanded
 	p.demanded = false
 	p.to(p.endOf(demanded && done, freed, held, begin))
 	p.admitted.Store(0)
 	p.gauge.fade()
 	account.Process.FadeLargestCharge()
-	p.setBounds(after)
+	p.adjust()
 	p.trim(demanded)
 	p.launch(false)
 	account.Process.Wake()
 }
+
+// mark has the runtime do the mark phase of a collection that begins now. swept says that the sweep is over as well,
+// and took is about the processor time of the sweep, which is in no metric.
+//
+// runtime.GC calls Gosched for each span that it sweeps, and then until the last sweeper has ended: in a server of
+// images that was four fifths of the processor time of the process, and where goroutines compute, a turn of theirs
+// comes between any two spans. So mark allocates as much as makes the heap reach its goal. Nobody writes that object,
+// so it has no pages. The runtime sweeps in the background then.
+//
+// If a collection was under way already, no other one begins, and that one keeps what was allocated meanwhile: the
+// probe is still there. Then mark tries again.
+//
+// A request that has demanded the collection is refused if that finds nothing, so the sweep has to be over for
+// certain. With the race detector nothing but its report begins the walk, so it has to come soon.
+func mark(r *reader, demanded bool) (swept bool, took time.Duration) {
+	for _, patience := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		// The heap is at least as large as its live objects. Under a memory limit its goal changes all the time.
+		before := r.read()
+		more := before.goal - before.live
+		if demanded || race.Build || runtime.GOMAXPROCS(0) == 1 || more <= 0 || more > mostFill {
+			break
+		}
+		probe := weak.Make(new([16]byte)) // smaller ones share their slots
+		grow(max(more, large))
+		now := before
+		for pause, begin := lookFirst, time.Now(); now.cycles == before.cycles && time.Since(begin) < patience; pause = min(2*pause, lookEach) {
+			time.Sleep(pause)
+			now = r.read()
+		}
+		if now.cycles > before.cycles && probe.Value() == nil {
+			return false, 0
+		}
+	}
+	runtime.GC()
+	var last debug.GCStats
+	debug.ReadGCStats(&last)
+	return true, max(0, time.Since(last.LastGC)) // LastGC is the end of the mark phase
+}
+
+// sweep has the runtime sweep what is not swept, where goroutines that compute leave no time to do so in the
+// background: it sweeps in proportion to what is allocated. A collection begins after 70 percent of the growth at the
+// earliest, so sweep allocates less.
+func sweep(now reading) {
+	grow(max(0, min(now.goal-now.live, mostFill)) / 20 * 13) // the program may have switched the collector off
+	grow(large)
+}
+
+// grow allocates an object of so many bytes in the Go heap, and drops it.
+func grow(bytes int64) {
+	var b strings.Builder // it does not clear what it allocates
+	b.Grow(int(bytes))
+}
+
+const (
+	// mostFill is the size of the largest object that makes the heap reach its goal.
+	mostFill = 16 << 20
+
+	// large is the size of an object for which the runtime sweeps, and looks whether a collection is due. It sweeps
+	// the fewer spans the larger an object is.
+	large = 64 << 10
+)
 
 // endOf returns the event that ends a collection. At begin it began, and accounts held held
 // bytes. freed is the number of reclaimable bytes that its releases gave back; other goroutines
@@ -105,8 +166,8 @@ func (p *pacer) endOf(demanded bool, freed, held int64, begin time.Time) event {
 		p.futileCount = 0
 	case demanded:
 		if p.futileCount++; p.futileCount >= mostFutile {
-			_, p.futileEver = account.Process.Reclaimable()
-			p.futileUntil = time.Now().Add(futilePause * time.Since(begin))
+			_, p.collector.futileEver = account.Process.Reclaimable()
+			p.collector.futileUntil = time.Now().Add(futilePause * time.Since(begin))
 			return futile
 		}
 	}
@@ -149,34 +210,36 @@ func (p *pacer) trim(atLimit bool) {
 const spareIdle = floor / 2
 
 // takeBaseline takes the baseline after a collection. reclaimable and ever are what
-// Ledger.Reclaimable returned when the collection began. It returns the number of bytes freed
+// Ledger.Reclaimable returned at begin, when the collection began. It returns the number of bytes freed
 // since. The caller holds p.mu.
-func (p *pacer) takeBaseline(r reading, reclaimable, ever int64) (freed int64) {
+func (p *pacer) takeBaseline(r reading, reclaimable, ever int64, begin time.Time) (freed int64) {
 	account.Process.Refresh()
 	now, everNow := account.Process.Reclaimable()
 	since := everNow - ever
-	p.baseline = baseline{heap: r.live, reclaimable: max(min(now-since, now), 0)}
+	p.collector.baseline = baseline{heap: r.live, reclaimable: max(min(now-since, now), 0)}
+	p.collector.based = begin
 	return max(reclaimable+since-now, 0)
 }
 
 // drain waits until the releases that follow a collection are done:
 //
 //   - The walk of package gcwatch that began after the sweep is over, so all owners that
-//     died are found. If swept is set, the sweep is over, and drain begins the walk if
+//     died are found. If swept is set, the sweep is over. drain begins the walk if
 //     the runtime does not report the end of the sweep soon.
 //   - The runtime has run the cleanups that were queued.
 //   - The workers of package own have no batch left. Releases that wait for the program to
 //     call Drain do not count.
 //
 // It gives up after most.drain, and after most.stuck without progress. In the second case stuck
-// is the number of releases that are queued for workers. done says that it did not give up.
+// is the number of releases that are queued for workers. done says that it did not give up, and that the sweep was
+// over before the walk.
 func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 	first := r.read()
 	n := uint64(first.cycles)
-	walked := false
+	walked, helped, sure := false, false, true
 	start := time.Now()
 	still, last := stillness{since: start}, int64(-1)
-	for pause := 20 * time.Microsecond; ; pause = min(2*pause, lookEach) {
+	for pause := lookFirst; ; pause = min(2*pause, lookEach) {
 		if !walked && gcwatch.Walked(n) {
 			walked, still = true, stillness{since: time.Now()}
 			first = r.read() // with all cleanups that the sweep has queued
@@ -184,7 +247,7 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 		now := r.read()
 		queued := account.Process.Queued.Load() // with all that the walk has queued
 		if walked && now.executed >= first.queued && queued == 0 {
-			return 0, true
+			return 0, sure
 		}
 		left := first.queued - now.executed + queued
 		if left != last || gcwatch.Walking() {
@@ -196,8 +259,16 @@ func drain(r *reader, swept bool, most patience) (stuck int64, done bool) {
 		if time.Since(start) > most.drain {
 			return 0, false
 		}
-		if swept && !walked && time.Since(start) > soon {
+		switch spent := time.Since(start); {
+		case walked:
+		case swept && spent > soon:
 			gcwatch.Walk(n)
+		case spent > late:
+			sure = false
+			gcwatch.Walk(n)
+		case !swept && !helped && spent > soon:
+			helped = true
+			sweep(now)
 		}
 		runtime.Gosched()
 		time.Sleep(pause)
@@ -219,11 +290,14 @@ func (s *stillness) longer(d time.Duration, now time.Time) bool {
 	return now.Sub(s.since) > d && s.looks > int(d/(2*lookEach))
 }
 
-// lookEach is the longest time from one look of a drain to the next, if the machine is not busy.
-const lookEach = time.Millisecond
+// lookFirst and lookEach are the shortest and the longest time from one look of a drain to the next, if the machine
+// is not busy.
+const lookFirst, lookEach = 20 * time.Microsecond, time.Millisecond
 
-// soon is how long a drain waits for the runtime's report that a sweep is over.
-const soon = 200 * time.Microsecond
+// soon is how long a drain waits for the runtime's report that a sweep is over before it helps, or if it is over,
+// before it walks; and late is how long it waits if it is over probably. If it is not, the report of its end has the
+// next walk begin.
+const soon, late = 200 * time.Microsecond, 5 * time.Millisecond
 
 // awaitCollection has collected called after the next collection, whatever starts it.
 func (p *pacer) awaitCollection() {
@@ -245,10 +319,11 @@ func (p *pacer) collected() {
 	if reclaimable < floor && p.most() == 0 {
 		// There is nothing to pace, so no sentinel is registered. Check registers one
 		// when much memory is taken.
+		defer p.tend()
 		p.mu.Lock()
-		defer p.unlock()
-		p.baseline = baseline{heap: p.baseline.heap, reclaimable: reclaimable}
-		p.setBounds(p.reader.read())
+		defer p.mu.Unlock()
+		p.collector.baseline.reclaimable = reclaimable
+		p.adjust()
 		return
 	}
 	p.awaitCollection()
@@ -269,14 +344,14 @@ func (p *pacer) follow(reclaimable, ever int64) {
 	var r reader
 	begin := time.Now()
 	stuck, _ := drain(&r, false, p.patience())
+	defer p.tend()
 	p.mu.Lock()
-	defer p.unlock()
-	now := r.read()
-	p.takeBaseline(now, reclaimable, ever)
+	defer p.mu.Unlock()
+	p.takeBaseline(r.read(), reclaimable, ever, begin)
 	p.admitted.Store(0)
 	p.noteStuck(stuck, time.Since(begin))
 	p.to(drained)
-	p.setBounds(now)
+	p.adjust()
 	p.launch(false)
 	account.Process.Wake()
 }

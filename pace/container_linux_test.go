@@ -207,9 +207,9 @@ func TestLimitBelowUse(t *testing.T) {
 		p := mustPace(Options{Limit: 32 * mib})
 		for range 20 { // as guard does
 			p.mu.Lock()
-			p.setBounds(p.reader.read())
+			p.adjust()
 			p.launch(false)
-			p.unlock()
+			p.mu.Unlock()
 		}
 		o = m.outcome()
 		if begun, _ := p.counts(); begun > 0 {

@@ -20,13 +20,21 @@
 //
 // # When a collection starts
 //
-// The Go heap and the bytes that collections can release may grow together by as much
-// as GOGC allows for the heap alone: up to the bound. A collection starts so early that its
-// releases have run before the bound is reached: when half of the growth has come, or later if
-// few bytes come during a collection. It runs in a goroutine of its own. While no collection is
+// Without a limit the Go heap and the bytes that collections can release may grow together by as much as
+// GOGC allows for the heap alone, and by 64 MiB more: up to the bound. A collection starts so early that its
+// releases have run before the bound is reached: when half of the growth has come, or later if few bytes
+// come during a collection.
+//
+// With a limit of which half or more is free, a collection costs time, and what is dead costs room. It starts
+// when what is dead has taken as much room, for as long, as the processor time of a collection is worth:
+// at a constant rate that is after a number of bytes that grows with the square root of the room. With less
+// room it starts so early that its releases have run before goroutines have to wait.
+//
+// A collection runs in a goroutine of its own. While no collection is
 // due, there is no limit, and less than 8 MiB are counted, the package has no goroutine and no timer.
 //
-// While a collection is due or under way, goroutines that take memory yield now and then. At the
+// Goroutines that take memory yield now and then while a collection is due or under way: where there is
+// room, only if twice the bytes have come for which it was due. At the
 // bound a goroutine waits, first come first served, until releases have made room, but for 100 ms
 // at most, or a second with a limit. That slows down a program that allocates faster than
 // collections release, so that its memory stays bounded. While a quarter of a limit is free,
@@ -39,8 +47,7 @@
 // Options.MaxGCShare bounds the time that collections take. With GOGC=off collections
 // start because of a limit only, and without a limit Start returns [ErrCollectorOff].
 //
-// The rule is the one that Node and .NET use, applied to Go; docs/internals.md
-// has it.
+// [Stats.Decision] says when the next collection begins, and why. docs/internals.md has the rules.
 //
 // # What is counted
 //
@@ -71,7 +78,9 @@
 // glibc, jemalloc and tcmalloc have free, and gives it back: when there is little room, and, with or
 // without a limit, when more than 8 MiB and an eighth of what is in use are free for some seconds.
 // The latter takes one percent of the time at most, and less where the program needs the
-// memory again at once.
+// memory again at once. While 8 MiB or more are counted, glibc gives nothing back by itself, but what an arena
+// has free at its end beyond 256 MiB or an eighth of the limit: see arenas.KeepPages of package libc/arenas, which
+// is for programs without this package.
 //
 // With jemalloc a small container needs MALLOC_CONF=percpu_arena:percpu as well. mimalloc does
 // not tell how much it has free, so a program with mimalloc may be killed. docs/figures.md lists, for each

@@ -2,12 +2,15 @@ package pace
 
 import (
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -102,5 +105,40 @@ func TestNotInVain(t *testing.T) {
 		if e := p.endOf(false, 0, held, time.Now()); e != drained {
 			t.Errorf("a collection that no request wanted: %s", eventNames[e])
 		}
+	}
+}
+
+// TestMark drops objects, and has them found by a collection that begins after that, also beside others.
+func TestMark(t *testing.T) {
+	if runtime.GOMAXPROCS(0) == 1 {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	}
+	var r reader
+	var over atomic.Bool
+	var others sync.WaitGroup
+	started := 0
+	for i := range 100 {
+		if i == 50 {
+			others.Go(func() {
+				for !over.Load() {
+					runtime.GC()
+				}
+			})
+		}
+		var object weak.Pointer[[32]byte]
+		var dropped sync.WaitGroup
+		dropped.Go(func() { object = weak.Make(new([32]byte)) })
+		dropped.Wait()
+		if swept, _ := mark(&r, false); !swept {
+			started++
+		}
+		if object.Value() != nil {
+			t.Fatalf("step %d: an object that was dropped before is there", i)
+		}
+	}
+	over.Store(true)
+	others.Wait()
+	if started == 0 && !race.Build {
+		t.Error("no collection was started without runtime.GC")
 	}
 }

@@ -23,17 +23,34 @@ func (f *fakeUsage) shared() bool { return false }
 // malloc what is said.
 func newGauge(u *fakeUsage, inUse, free int64) (*gauge, reading) {
 	r := reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}
-	g := &gauge{usages: []usage{u}}
+	g := new(gauge)
 	u.used, u.limit = 30*mib+inUse+free, 1<<30
-	note(g, sample{all: 1 << 40, resident: u.used + account.Process.Held() - account.Process.HeldDeclared() + int64(span.Idle()), used: inUse, free: free, ok: true}, r, true)
+	s := sample{all: 1 << 40, resident: u.used + account.Process.Held() - account.Process.HeldDeclared() + int64(span.Idle()), used: inUse, free: free, ok: true}
+	v := see(r, u)
+	s.at = v.moment()
+	g.first(s, v)
+	note(g, s, v)
 	return g, r
 }
 
+// see is a look at usages.
+func see(r reading, usages ...usage) view {
+	v := viewOf(r)
+	for _, u := range usages {
+		used, limit := u.read()
+		v.uses = append(v.uses, use{u, used, limit})
+		if v.limit == 0 || limit < v.limit {
+			v.limit = limit
+		}
+	}
+	return v
+}
+
 // note is gauge.set for a sample of this moment.
-func note(g *gauge, s sample, r reading, first bool) {
-	s.at = momentOf(r)
+func note(g *gauge, s sample, v view) {
+	s.at = v.moment()
 	s.most = s.at.declared
-	g.set(s, r, first)
+	g.set(s, v)
 }
 
 // TestGauge lets a process use more, of what accounts know and of what they do not.
@@ -53,7 +70,12 @@ func TestGauge(t *testing.T) {
 		}
 	}
 	// look is how a process goes on that is calm: the excess is the least.
-	look := func() { g.last = g.now(r); g.last.used = u.used; g.excess = 0; g.read(r) }
+	look := func() {
+		v := see(r, &u)
+		g.last = v.moment()
+		g.last.by, g.last.used, g.excess = &u, u.used, 0
+		g.read(v)
+	}
 	largest := min(account.Process.LargestCharge(), limit/8)
 	look()
 	near("room at the start", g.room, aim-38*mib-largest-g.slack+2*mib)
@@ -69,7 +91,7 @@ func TestGauge(t *testing.T) {
 	told.Uncharge(60 * mib)
 	look()
 	near("free in malloc after a release, as far as is known", g.unused, 3*mib)
-	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 45 * mib, free: 63 * mib, ok: true}, see(r, &u))
 	look()
 	near("free in malloc after a release", g.unused, 63*mib)
 	near("room after a release", g.room, aim-138*mib-largest-g.slack+47*mib)
@@ -84,14 +106,14 @@ func TestGauge(t *testing.T) {
 	u.used += 300 * mib
 	look()
 	near("room beside others", g.room, aim-438*mib-largest-g.slack+47*mib)
-	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 138 * mib, used: 105 * mib, free: 3 * mib, ok: true}, see(r, &u))
 	look()
 	near("room beside others, when that is known", g.room, aim-438*mib-largest-g.slack+2*mib)
 	u.used -= 300 * mib
 
 	// Nobody has written what malloc has handed out: it will be used.
 	u.used, g.at.used = 38*mib, 38*mib
-	note(g, sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 38 * mib, used: 905 * mib, free: 3 * mib, ok: true}, see(r, &u))
 	look()
 	near("room where most is not resident", g.room, aim-g.base-r.needs()-905*mib-int64(span.Idle())-(account.Process.Held()-account.Process.HeldDeclared())-g.slack)
 	if g.limit != limit {
@@ -130,7 +152,7 @@ func TestScale(t *testing.T) {
 			s.used, s.free = 0, 0
 			g.otherResident += 8 * mib
 		}
-		note(g, s, r, false)
+		note(g, s, see(r, &u))
 		if before == 0 && math.Abs(g.scale-row.want) > row.want/20 {
 			t.Errorf("%d bytes declared, and %d used: scale %.3f, want %.3f", row.declared, row.real, g.scale, row.want)
 		}
@@ -158,12 +180,12 @@ func TestScaleUnderLargeLimit(t *testing.T) {
 		if enough := account.Process.HeldDeclared() > g.enough(); enough != row.known || g.limit < 32*9*mib {
 			t.Fatalf("%d bytes are declared, %d are enough, the limit is %d", account.Process.HeldDeclared(), g.enough(), g.limit)
 		}
-		p := &pacer{gauge: *g}
-		if task := p.mallocTask(); (task == readTask) != row.known {
+		v := see(r, &u)
+		if task := new(returner).task(v, g.find(v)); (task == readTask) != row.known {
 			t.Errorf("%d bytes are declared: task %d", row.declared, task)
 		}
 		u.used += row.declared
-		note(g, sample{all: 1 << 40, resident: u.used, used: 5*mib + row.declared, free: 3 * mib, ok: true}, r, false)
+		note(g, sample{all: 1 << 40, resident: u.used, used: 5*mib + row.declared, free: 3 * mib, ok: true}, see(r, &u))
 		if g.known != row.known {
 			t.Errorf("%d bytes are declared: known is %v", row.declared, g.known)
 		}
@@ -188,10 +210,14 @@ func TestRoomy(t *testing.T) {
 		{true, 50 * mib, -mib, 500 * mib, 0},
 		{false, 50 * mib, 300 * mib, 500 * mib, 0},
 	} {
-		p := &pacer{gauge: gauge{limit: 1 << 30, room: row.room, used: 1<<30 - row.slack - row.left, slack: row.slack, scale: 1}}
-		p.metered.Store(row.metered)
-		if got := p.roomy(7*mib, account.Process.Held()+row.room); got != row.want {
-			t.Errorf("%+v: %d", row, got)
+		g := gauge{limit: 1 << 30, room: row.room, used: 1<<30 - row.slack - row.left, slack: row.slack, scale: 1}
+		c := collector{baseline: baseline{reclaimable: 7 * mib}, backoff: 1, cycles: 1}
+		v := view{reclaimable: 7 * mib}
+		s := space{metered: row.metered, roomy: row.metered && g.roomy(), left: g.declared(g.left()), ceiling: row.room}
+		narrow := s
+		narrow.roomy = false
+		if got, want := c.aim(v, s).bound, max(row.want, c.aim(v, narrow).bound); got != want || s.roomy != (row.want != 0) {
+			t.Errorf("%+v: %d, want %d", row, got, want)
 		}
 	}
 }
@@ -210,18 +236,18 @@ func TestSlack(t *testing.T) {
 		for range n {
 			go func() { <-over }()
 		}
-		g.read(r)
+		g.read(see(r, &u))
 		want := min(max(int64(runtime.NumGoroutine())*account.Process.MeanCharge(), g.excess), g.limit/4)
 		if g.slack != want || n == 30 && g.slack <= g.excess || n == 1000 && g.slack != g.limit/4 {
 			t.Errorf("%d goroutines, %d bytes each: %d, want %d", runtime.NumGoroutine(), account.Process.MeanCharge(), g.slack, want)
 		}
 	}
-	g.usages[0] = &fakeUsage{g.used, 100 << 30} // so that a quarter of the limit is more
-	g.read(r)
+	large := &fakeUsage{g.used, 100 << 30} // so that a quarter of the limit is more
+	g.read(see(r, large))
 	was := g.slack
 	account.Process.Reserve(500 * mib)
 	defer account.Process.Reserve(-500 * mib)
-	if g.read(r); g.slack != max(was-500*mib, g.excess) {
+	if g.read(see(r, large)); g.slack != max(was-500*mib, g.excess) {
 		t.Errorf("with 500 MiB in rooms: %d, before %d", g.slack, was)
 	}
 }
@@ -231,8 +257,7 @@ func TestTwoUsages(t *testing.T) {
 	const limit = 1 << 40 // so that what the test takes by itself is little
 	one, other := &fakeUsage{limit / 4, limit}, &fakeUsage{limit, 2 * limit}
 	g, r := newGauge(&fakeUsage{}, 0, 0)
-	g.usages = []usage{one, other}
-	note(g, sample{all: 1 << 40, resident: 1 << 40, ok: true}, r, false)
+	note(g, sample{all: 1 << 40, resident: 1 << 40, ok: true}, see(r, one, other))
 	unused := g.unused
 	for i, step := range []struct {
 		used, other int64
@@ -247,7 +272,7 @@ func TestTwoUsages(t *testing.T) {
 		{limit / 4, limit, one, false},
 	} {
 		one.used, other.used = step.used, step.other
-		if g.read(r); g.by != step.by || g.stale() != step.stale || step.by == other && g.unused > unused+limit/64 {
+		if g.read(see(r, one, other)); g.by != step.by || g.stale() != step.stale || step.by == other && g.unused > unused+limit/64 {
 			t.Errorf("step %d: stale %v, %d unused; %+v", i, g.stale(), g.unused, g)
 		}
 	}
@@ -371,29 +396,28 @@ func TestStuck(t *testing.T) {
 func TestExcess(t *testing.T) {
 	var u fakeUsage
 	g, r := newGauge(&u, 0, 0)
-	g.read(r)
+	g.read(see(r, &u))
 	calm := g.excess
 	u.used += 100 * mib
-	g.read(r)
+	g.read(see(r, &u))
 	if g.excess != 100*mib || calm > 64*mib {
 		t.Errorf("the excess is %d, and %d before", g.excess, calm)
 	}
 	u.used += 900 * mib
-	g.read(r)
+	g.read(see(r, &u))
 	if g.excess != g.limit/4 {
 		t.Errorf("the excess is %d, more than a quarter of the limit", g.excess)
 	}
 	for range 1000 {
 		g.fade()
-		g.read(r)
+		g.read(see(r, &u))
 	}
 	if g.excess != g.limit/32 {
 		t.Errorf("after that it is %d, want %d", g.excess, g.limit/32)
 	}
 	// Where another usage has least room, the two are not compared.
 	other := &fakeUsage{2 << 30, 2 << 30}
-	g.usages = append(g.usages, other)
-	if g.read(r); g.by != other || g.excess != g.limit/32 || g.room > 0 {
+	if g.read(see(r, &u, other)); g.by != other || g.excess != g.limit/32 || g.room > 0 {
 		t.Errorf("%+v", g)
 	}
 }
@@ -421,7 +445,7 @@ func TestNextPause(t *testing.T) {
 
 func TestBackoff(t *testing.T) {
 	var b backoff
-	if !b.allowed() {
+	if !b.allowed(time.Now()) {
 		t.Error("the first time is not allowed")
 	}
 	for i, want := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 1000, 1000} {
@@ -430,7 +454,7 @@ func TestBackoff(t *testing.T) {
 			t.Errorf("after %d times in vain the pause is %v, want %v", i+1, b.pause, want)
 		}
 	}
-	if b.set(true, time.Hour); b.pause != backoffLeast || b.allowed() || time.Until(b.next) < time.Minute {
+	if b.set(true, time.Hour); b.pause != backoffLeast || b.allowed(time.Now()) || time.Until(b.next) < time.Minute {
 		t.Errorf("after a long one that has brought something: %+v", b)
 	}
 }

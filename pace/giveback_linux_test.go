@@ -9,6 +9,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/giveback"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -20,7 +21,7 @@ func TestGiveBack(t *testing.T) {
 		t.Run(fmt.Sprintf("limit=%d", limit), func(t *testing.T) {
 			o := inChild(t, func() (o outcome) {
 				byKernel()
-				giveEach = 10 * time.Millisecond
+				giveback.Each = 10 * time.Millisecond
 				mustPace(Options{Limit: limit})
 				const size, images, goroutines = 50 * kib, 500, 8
 				m := measure()

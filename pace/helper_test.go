@@ -129,6 +129,8 @@ func waitIn(t *testing.T, function string, done func() bool) {
 func settled(t testing.TB, p *pacer) {
 	t.Helper()
 	testwait.Until(t, "the collection to end", func() bool { s := p.state(); return s != collecting && s != draining })
+	p.mu.Lock() // who has ended it sets the bounds
+	defer p.mu.Unlock()
 }
 
 // paced waits until this package has started a collection, and it has ended. One that the runtime has

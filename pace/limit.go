@@ -5,12 +5,12 @@ import (
 	"math"
 	"runtime"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/resident"
-	"github.com/cheapgo/cheap/internal/span"
 )
 
 // A LimitError describes a request that failed at a limit. [errors.Is] reports
@@ -139,52 +139,18 @@ func (r *reading) needs() int64 {
 	return r.live + other + max(least, r.live/8)
 }
 
-// applyLimit sets the runtime's memory limit to what the program's limit leaves for Go. It returns
-// ceiling, the number of bytes that accounts may hold, and heldAt, the number at which it must be
-// called again. The caller holds p.mu.
-func (p *pacer) applyLimit(r reading) (heldAt, ceiling int64) {
-	if p.metered.Load() && p.most() == 0 {
-		p.gauge.read(r) // a cgroup that has lost its limit may get another one
-	}
-	limit := p.most()
-	if limit == 0 {
-		p.scarce.Store(false)
+// setGoLimit sets the runtime's memory limit, if that changes by more than most, or restores it if bytes is 0.
+// The caller holds p.mu.
+func (p *pacer) setGoLimit(bytes, most int64) {
+	if bytes == 0 {
 		p.restore()
-		if account.Process.Held() < giveLeast {
-			return giveLeast, noBound // then give is to start
-		}
-		return noBound, noBound
+		return
 	}
-	held := account.Process.Held()
-	needs := r.needs()
-	goLimit := max(limit-held-int64(span.Idle()), needs)
-	heldAt, ceiling = held+limit/64, max(limit-needs, 0)
-	if p.metered.Load() {
-		goLimit, heldAt, ceiling = p.applyResident(r, limit, held, needs)
+	bytes = min(bytes, p.before)
+	if was := p.goLimit.Load(); !p.changed && (was == 0 || abs(bytes-was) > most) {
+		p.set(bytes)
 	}
-	goLimit = min(goLimit, p.before)
-	if was := p.goLimit.Load(); !p.changed && (was == 0 || abs(goLimit-was) > limit/256) {
-		p.set(goLimit)
-	}
-	return heldAt, ceiling
 }
-
-// applyResident is applyLimit where the kernel says what is used.
-func (p *pacer) applyResident(r reading, limit, held, needs int64) (goLimit, heldAt, ceiling int64) {
-	g := &p.gauge
-	g.read(r)
-	p.todo = p.mallocTask()
-	free := min(g.room, noBound/4)
-	p.scarce.Store(g.room <= 0)
-	step := g.declared(max(min(limit/64, free/4), leastStep))
-	if !g.known {
-		step = step / unknownScale
-	}
-	return max(r.total+free, needs), held + step, max(held+g.declared(free), 0)
-}
-
-// leastStep is the least number of bytes after which the limit is checked again.
-const leastStep = 64 << 10
 
 // set sets the runtime's memory limit, unless the program has changed that since set was called last. The
 // first call does not raise the limit that the program has.
@@ -240,22 +206,89 @@ func (p *pacer) setLimit(o Options) {
 
 // setUsages sets the usages: that of the process if p.limit is set, and cgroup if it is not nil.
 func (p *pacer) setUsages(cgroup usage) {
-	p.gauge.usages = nil
+	p.usages = nil
 	if cgroup == nil {
 		p.cgroups.Store(0)
 	}
 	if p.limit.Load() != 0 {
 		if m := openProcess(&p.limit); m != nil {
-			p.gauge.usages = append(p.gauge.usages, m)
+			p.usages = append(p.usages, m)
 		}
 	}
 	if cgroup != nil {
-		p.gauge.usages = append(p.gauge.usages, cgroup)
+		p.usages = append(p.usages, cgroup)
 	}
-	p.metered.Store(len(p.gauge.usages) > 0)
+	p.metered.Store(len(p.usages) > 0)
 	if !p.metered.Load() {
 		p.gauge = gauge{}
-		p.scarce.Store(false)
-		account.Process.SetScale(1)
 	}
+}
+
+// A usage reads what the kernel counts.
+type usage interface {
+	// read returns how many bytes are used, and how many may be; 0 if there is no limit.
+	read() (used, limit int64)
+
+	// shared reports whether the bytes of other processes may be in used.
+	shared() bool
+}
+
+// Tests replace these, because the memory of a test is not resident.
+var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) usage { return openCgroupUsage("/", least) }
+
+// guard reads the resident memory from time to time, as long as there is a limit, because
+// accounts may not show what is used.
+func (p *pacer) guard(over <-chan struct{}) {
+	defer p.tasks.Done()
+	var (
+		timer = time.NewTimer(guardFirst)
+		pause = guardFirst
+		last  int64
+	)
+	defer timer.Stop()
+	for {
+		select {
+		case <-over:
+			return
+		case <-timer.C:
+		}
+		p.mu.Lock()
+		if !p.metered.Load() {
+			p.guarding = false
+			p.mu.Unlock()
+			return
+		}
+		p.adjust()
+		p.launch(false)
+		p.mu.Unlock()
+		p.tend()
+		p.mu.Lock()
+		used, limit, room := p.gauge.used, p.gauge.limit, p.gauge.room
+		p.mu.Unlock()
+		account.Process.Wake()
+		pause = nextPause(pause, used-last, room, limit)
+		last = used
+		timer.Reset(pause)
+	}
+}
+
+const (
+	guardFirst = 10 * time.Millisecond
+	guardLeast = time.Millisecond
+	guardMost  = 100 * time.Millisecond
+
+	// A sample takes one percent of a processor at most, and ten near the limit where much has changed since the last. To
+	// read malloc takes its locks, and tens of milliseconds where a million blocks are free.
+	sampleShare, earlyShare = 100, 10
+)
+
+// nextPause returns how long guard waits. If used grew by grown in the last pause, that is an eighth of
+// the time in which the room would be gone at this rate; and twice the last pause if it hardly grew.
+func nextPause(pause time.Duration, grown, room, limit int64) time.Duration {
+	if grown <= limit/1024 {
+		return min(2*pause, guardMost)
+	}
+	const part = 8
+	at := float64(pause) * float64(max(room, 0)) / float64(part*grown)
+	return max(guardLeast, min(time.Duration(at), guardMost))
 }

@@ -280,8 +280,8 @@ func TestRefusedWhileWaiting(t *testing.T) {
 		t.Error("a goroutine that waits at the limit of an account is in the way of others")
 	}
 	p.mu.Lock()
-	_, p.futileEver = account.Process.Reclaimable()
-	p.futileUntil = time.Now().Add(time.Hour)
+	_, p.collector.futileEver = account.Process.Reclaimable()
+	p.collector.futileUntil = time.Now().Add(time.Hour)
 	p.to(completed)
 	p.to(futile)
 	p.mu.Unlock()
@@ -379,7 +379,7 @@ func TestBoundFalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	if bound := p.bound.Load(); bound > 400*mib {
-		t.Errorf("the bound is %d MiB, with %d there; %+v", bound/mib, auto()/mib, p.baseline)
+		t.Errorf("the bound is %d MiB, with %d there; %+v", bound/mib, auto()/mib, p.collector.baseline)
 	}
 }
 

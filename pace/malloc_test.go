@@ -1,8 +1,6 @@
 package pace
 
 import (
-	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -60,9 +58,10 @@ func TestMallocWithoutLock(t *testing.T) {
 	for todo, want := range map[mallocTask]int{readTask: 1, trimTask: 2} {
 		calls = nil
 		p.mu.Lock()
-		p.gauge.sampled.next = time.Now().Add(time.Hour)
-		p.todo = todo
-		p.unlock()
+		p.returner.sampled.next = time.Now().Add(time.Hour)
+		p.todo.Store(int32(todo))
+		p.mu.Unlock()
+		p.tend()
 		if len(calls) < want || calls[len(calls)-1] != "Read" {
 			t.Errorf("task %d: %v", todo, calls)
 		}
@@ -86,9 +85,8 @@ func TestAwaitMalloc(t *testing.T) {
 	p := start(t, Options{Limit: 1 << 30})
 	ended := make(chan struct{})
 	go func() {
-		p.mu.Lock()
-		p.todo = trimTask
-		p.unlock()
+		p.todo.Store(int32(trimTask))
+		p.tend()
 		close(ended)
 	}()
 	testwait.Until(t, "Trim", paused.Load)
@@ -117,97 +115,58 @@ func TestAwaitMalloc(t *testing.T) {
 	}
 }
 
-// TestMallocTask has the pacer decide what is to be done with malloc.
+// TestMallocTask has the returner decide what is to be done with malloc.
 func TestMallocTask(t *testing.T) {
-	withMalloc(t, fakeMalloc{func(string) {}}, nil)
 	const limit = 1 << 30
+	now := time.Now()
 	for _, row := range []struct {
 		name               string
 		used, room, unused int64
 		changed            int64 // used, since malloc was read
 		known, read        bool  // read: malloc may be read now
+		slack              int64
+		contended          bool
 		want               mallocTask
 	}{
-		{"much room", limit / 2, limit / 3, limit / 4, 0, true, true, noTask},
-		{"little room", limit / 2, limit / 5, limit / 4, 0, true, true, readTask},
-		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, limit / 32, true, false, noTask},
-		{"the scale is not known", limit / 2, limit / 3, 0, limit / 2, false, true, readTask},
-		{"next to none", limit - limit/32, limit / 5, limit / 4, 0, true, false, trimTask},
-		{"next to none but for slack", limit - limit/8, limit / 5, limit / 4, 0, true, false, trimTask},
-		{"next to none, and malloc may be read", limit - limit/32, limit / 5, limit / 4, limit / 32, true, true, trimTask},
-		{"next to none, nothing is free", limit - limit/32, limit / 5, mib, 0, true, false, noTask},
-		{"next to none, and much has changed", limit - limit/32, limit / 5, mib, limit / 32, true, false, readTask},
-		{"next to none, and much has come back", limit - limit/32, limit / 5, mib, -limit / 32, true, false, readTask},
+		{"much room", limit / 2, limit / 3, limit / 4, 0, true, true, 0, false, noTask},
+		{"little room", limit / 2, limit / 5, limit / 4, 0, true, true, 0, false, readTask},
+		{"little room, and it was read just now", limit / 2, limit / 5, limit / 4, limit / 32, true, false, 0, false, noTask},
+		{"the scale is not known", limit / 2, limit / 3, 0, limit / 2, false, true, 0, false, readTask},
+		{"next to none", limit - limit/32, limit / 5, limit / 4, 0, true, false, 0, false, trimTask},
+		{"next to none but for slack", limit - limit/8, limit / 5, limit / 4, 0, true, false, limit / 5, false, trimTask},
+		{"next to none, and malloc may be read", limit - limit/32, limit / 5, limit / 4, limit / 32, true, true, 0, false, trimTask},
+		{"next to none, nothing is free", limit - limit/32, limit / 5, mib, 0, true, false, 0, false, noTask},
+		{"next to none, and much has changed", limit - limit/32, limit / 5, mib, limit / 32, true, false, 0, false, readTask},
+		{"next to none, and much has come back", limit - limit/32, limit / 5, mib, -limit / 32, true, false, 0, false, readTask},
+		{"much room, but a request waits", limit / 2, limit / 3, limit / 4, 0, true, false, 0, true, trimTask},
 	} {
-		p := new(pacer)
-		g := &p.gauge
-		g.limit, g.used, g.room, g.unused, g.known = limit, row.used, row.room, row.unused, row.known
-		if strings.Contains(row.name, "slack") {
-			g.slack = limit / 5
+		u := new(fakeUsage)
+		g := gauge{
+			by: u, limit: limit, used: row.used, room: row.room, unused: row.unused, known: row.known, slack: row.slack, scale: 1,
+			at: moment{by: u, used: row.used - row.changed}, last: moment{by: u, used: row.used},
 		}
-		g.by = new(fakeUsage)
-		g.at = moment{by: g.by, used: row.used - row.changed, declared: account.Process.HeldDeclared()}
-		g.last, g.scale = moment{by: g.by, used: row.used}, 1
+		r := new(returner)
 		if !row.read {
-			g.sampled.next = time.Now().Add(time.Hour)
+			r.sampled.next = now.Add(time.Hour)
 		}
-		if got := p.mallocTask(); got != row.want {
+		v := view{at: now, malloc: true, contended: row.contended}
+		task := func() mallocTask { return r.task(v, space{malloc: g.mallocSpace(v)}) }
+		if got := task(); got != row.want {
 			t.Errorf("%s: task %d, want %d", row.name, got, row.want)
 		}
-		if g.early = time.Now().Add(time.Hour); row.want == readTask && !row.read && p.mallocTask() == readTask {
+		if r.early = now.Add(time.Hour); row.want == readTask && !row.read && task() == readTask {
 			t.Errorf("%s, and it was read just now", row.name)
 		}
-		p.gauge.limit = 0
-		if got := p.mallocTask(); got != noTask {
+		if r.trimmed.next = now.Add(time.Hour); row.want == trimTask && task() == trimTask {
+			t.Errorf("%s, and malloc has given memory back just now", row.name)
+		}
+		if r.trimmed.next = now.Add(-contendedEach / 2); row.contended && task() == trimTask {
+			t.Errorf("%s, and malloc has given memory back a moment ago", row.name)
+		}
+		g.limit = 0
+		if got := task(); got != noTask {
 			t.Errorf("%s, without a limit: task %d", row.name, got)
 		}
-	}
-	p := new(pacer)
-	p.gauge = gauge{by: new(fakeUsage), limit: limit, used: limit - limit/32, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
-	p.gauge.sampled.next, p.gauge.trimmed.next = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
-	if got := p.mallocTask(); got != noTask {
-		t.Errorf("malloc has given memory back just now: task %d", got)
-	}
-}
-
-// A line is a Pacer with which requests wait until it is closed.
-type line chan struct{}
-
-func (line) Pressure() {}
-
-func (line) Check() {}
-
-func (line) Reclaim(int64, int, bool) error { return nil }
-
-func (l line) Wait(context.Context, int64, bool, func() bool) error {
-	<-l
-	return nil
-}
-
-// TestTrimForRequests has a request wait while malloc has much free and the limit is not near. Malloc gives
-// memory back for it, but not often.
-func TestTrimForRequests(t *testing.T) {
-	withMalloc(t, fakeMalloc{func(string) {}}, nil)
-	const limit = 1 << 30
-	p := new(pacer)
-	p.gauge = gauge{by: new(fakeUsage), limit: limit, used: limit / 2, unused: limit / 4, known: true, early: time.Now().Add(time.Hour)}
-	p.gauge.sampled.next = time.Now().Add(time.Hour)
-	requests := make(line)
-	account.Process.SetPacer(requests)
-	defer account.Process.SetPacer(nil)
-	over := make(chan error)
-	go func() { over <- account.Process.Wait(t.Context(), 1, true, nil) }()
-	testwait.Until(t, "a request to wait", account.Process.Contended)
-	if got := p.mallocTask(); got != trimTask {
-		t.Errorf("task %d, want that malloc gives memory back", got)
-	}
-	if p.gauge.trimmed.next = time.Now().Add(time.Hour); p.mallocTask() != noTask {
-		t.Error("malloc has given memory back just now")
-	}
-	close(requests)
-	<-over
-	if p.gauge.trimmed = (backoff{}); p.mallocTask() != noTask {
-		t.Error("no request waits")
 	}
 }
 
@@ -218,34 +177,8 @@ func TestRested(t *testing.T) {
 		want bool
 	}{{-time.Hour, true}, {0, false}, {time.Hour, false}} {
 		b := backoff{next: time.Now().Add(row.next)}
-		if got := b.rested(time.Minute); got != row.want {
+		if got := b.rested(time.Now(), time.Minute); got != row.want {
 			t.Errorf("allowed from %v on: %v", row.next, got)
-		}
-	}
-}
-
-// TestGiverOfQuietProgram has a program take memory again that was given back, and then be quiet.
-func TestGiverOfQuietProgram(t *testing.T) {
-	now := time.Now()
-	g := &giver{next: now, earliest: now}
-	g.judge(false)
-	g.judge(false)
-	for i, step := range []struct {
-		resident, held int64
-		after          time.Duration
-		may            bool
-	}{
-		{100 * mib, 50 * mib, 0, false},
-		{100 * mib, 50 * mib, 0, false},
-		{100 * mib, 50*mib + mib/4, 0, false},
-		{100 * mib, 50*mib + mib/4, -time.Minute, false}, // too early, whatever the program does
-		{100 * mib, 50*mib + mib/4, 0, true},
-		{100 * mib, 54 * mib, 0, false}, // not quiet any more
-		{100 * mib, 54 * mib, time.Minute, true},
-	} {
-		g.listen(step.resident, step.held)
-		if may := g.mayGiveBack(now.Add(step.after)); may != step.may {
-			t.Errorf("step %d: %v", i, may)
 		}
 	}
 }
@@ -271,13 +204,13 @@ func TestSampleOfBusyProgram(t *testing.T) {
 		least     float64 // scale
 	}{{0, 0.9}, {-20 * mib, 1.9}, {400 * mib, 0.9}} {
 		meanwhile = row.meanwhile
-		g := &gauge{usages: []usage{u}, scale: 1}
-		g.read(r.read())
+		g := &gauge{scale: 1}
+		g.read(see(r.read(), u))
 		if n := 40*mib - account.Process.HeldDeclared(); n > 0 {
 			declared.Charge(n) // as much as fakeMalloc has in use
 		}
 		s := takeSample(&r)
-		g.set(s, r.read(), false)
+		g.set(s, see(r.read(), u))
 		if g.scale < row.least || s.moved != (meanwhile != 0) {
 			t.Errorf("%d MiB meanwhile: the scale is %.2f, moved %v", meanwhile/mib, g.scale, s.moved)
 		}

@@ -9,6 +9,7 @@ import (
 type reading struct {
 	heap     int64 // bytes of objects, unswept dead ones included
 	live     int64 // bytes that the last collection found reachable
+	goal     int64 // bytes of objects with which the next collection has begun
 	total    int64 // bytes that the runtime has from the system and has not returned
 	reserve  int64 // the part of total that is free or unused in the heap, and can be returned
 	cycles   int64 // collections that have ended
@@ -22,6 +23,7 @@ type reading struct {
 const (
 	heapObjects = iota
 	heapLive
+	heapGoal
 	memoryTotal
 	memoryReleased
 	memoryFree
@@ -40,6 +42,7 @@ const (
 var names = [sampleCount]string{
 	heapObjects:        "/memory/classes/heap/objects:bytes",
 	heapLive:           "/gc/heap/live:bytes",
+	heapGoal:           "/gc/heap/goal:bytes",
 	memoryTotal:        "/memory/classes/total:bytes",
 	memoryReleased:     "/memory/classes/heap/released:bytes",
 	memoryFree:         "/memory/classes/heap/free:bytes",
@@ -77,6 +80,7 @@ func (r *reader) read() reading {
 	return reading{
 		heap:     n(heapObjects),
 		live:     n(heapLive),
+		goal:     n(heapGoal),
 		total:    n(memoryTotal) - n(memoryReleased),
 		reserve:  n(memoryFree) + n(memoryUnused),
 		cycles:   n(gcCycles),

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/giveback"
 )
 
 // # The files
@@ -16,17 +17,17 @@ import (
 //	pace.go            Start, Stop, SetLimit, Stats
 //	account.go         Account
 //	state.go           the states of the pacer, and what it consists of
-//	rule.go            how many bytes may come before a collection
+//	decide.go          a look at all numbers, the plan that follows, and what is done by it
+//	rule.go            the collector: how many bytes may come before a collection
+//	gauge.go           the limit: how many bytes may come at all
+//	sample.go          what malloc has in use and free
+//	malloc.go          the returner: when malloc is read, and gives memory back
 //	pressure.go        a goroutine that reaches a bound yields, or waits
 //	queue.go           the line of goroutines that wait
 //	request.go         a request that has met a limit waits for room
 //	collect.go         a collection, its releases, and the bounds after them
-//	limit.go           the bounds that a limit sets; the error of a request that is refused, and its count
-//	resident.go        the room under a limit
-//	resident_linux.go  the resident memory of the process
-//	cgroup_linux.go    what its cgroups are charged, and may be
-//	malloc.go          what malloc has in use and free
-//	giveback.go        what is free for a second is given back
+//	limit.go           the limits and who reads them; the error of a request that is refused, and its count
+//	usage.go           the resident memory of the process; what its cgroups are charged, and may be
 //	metrics.go         the metrics of the runtime
 
 // Options configure [Start].
@@ -87,7 +88,8 @@ func Start(o Options) error {
 	if current.Load() != nil {
 		return ErrStarted
 	}
-	p := &pacer{maxShare: o.MaxGCShare, backoff: 1, futileEver: -1}
+	p := &pacer{maxShare: o.MaxGCShare}
+	p.collector = collector{backoff: 1, futileEver: -1}
 	if p.maxShare == 0 {
 		p.maxShare = defaultMaxGCShare
 	}
@@ -151,9 +153,10 @@ func SetLimit(bytes int64) int64 {
 	p.limit.Store(bytes)
 	p.setUsages(nil)
 	p.changed = false
-	p.firstSample(s, p.reader.read())
-	p.setBounds(p.reader.read())
-	p.unlock()
+	p.firstSample(s)
+	p.adjust()
+	p.mu.Unlock()
+	p.tend()
 	p.startLimit()
 	return was
 }
@@ -163,12 +166,14 @@ func SetLimit(bytes int64) int64 {
 type Stats struct {
 	Cycles   int64         // collections started by this package
 	CPUTime  time.Duration // processor time of these collections
+	LastCPU  time.Duration // that of one of the last four, the least
 	Released int64         // bytes outside the Go heap released after these collections
 
-	Yields   int64         // allocations that yielded while a collection was due
-	Waits    int64         // allocations that waited for a collection
-	WaitTime time.Duration // sum of the times that they waited
-	Refusals int64         // requests that failed at a limit
+	Yields    int64         // allocations that yielded while a collection was due
+	YieldTime time.Duration // sum of the times that they yielded
+	Waits     int64         // allocations that waited for a collection
+	WaitTime  time.Duration // sum of the times that they waited
+	Refusals  int64         // requests that failed at a limit
 
 	Trims   int64 // how often this package had malloc give memory back to the system: there was little room, or much was free for long
 	Trimmed int64 // by how many bytes the resident memory was smaller after these, in all
@@ -177,6 +182,10 @@ type Stats struct {
 	Reclaimable int64 // the part of Held that collections release, once unreachable
 	Limit       int64 // see Options; 0 if there is none
 	Used        int64 // bytes that counted against Limit when the package read them last, as far as the kernel says; else 0
+	Room        int64 // how many more there might be, then; else 0
+
+	Due int64  // number of Reclaimable bytes at which the next collection begins, as of the last look; 0 before Start
+	Why string // why at that number; "" before Start
 
 	// Arenas is the number of arenas that glibc's malloc had when there was little room for the first
 	// time. It is 0 until then, and if their number is bounded, as package libc/arenas does.
@@ -202,16 +211,36 @@ func ReadStats() Stats {
 	}
 	st.Cycles, st.Released = p.stats.cycles.Load(), p.stats.released.Load()
 	st.CPUTime = time.Duration(p.stats.time.Load())
-	st.Yields, st.Waits, st.WaitTime = p.stats.yields.Load(), p.stats.waits.Load(), time.Duration(p.stats.waited.Load())
+	st.Yields, st.YieldTime = p.stats.yields.Load(), time.Duration(p.stats.yielded.Load())
+	st.Waits, st.WaitTime = p.stats.waits.Load(), time.Duration(p.stats.waited.Load())
 	st.Refusals = p.stats.refusals.Load()
-	st.Trims, st.Trimmed, st.Arenas = p.stats.trims.Load(), p.stats.trimmed.Load(), int(p.arenas.Load())
-	if p.metered.Load() {
-		p.mu.Lock()
-		st.Used = p.gauge.used
-		p.mu.Unlock()
+	st.Trims, st.Trimmed = giveback.Trims.Load()-p.stats.trims, giveback.Trimmed.Load()-p.stats.trimmed
+	st.Arenas = int(p.arenas.Load())
+	p.mu.Lock()
+	st.LastCPU, st.Due, st.Why = p.collector.cost(), p.aimed.at, p.aimed.why
+	if p.metered.Load() && p.gauge.room != noBound {
+		st.Used, st.Room = p.gauge.used, max(0, p.gauge.room)
 	}
+	p.mu.Unlock()
 	st.Limit, st.GoLimit = p.most(), p.goLimit.Load()
 	return st
+}
+
+// Decision says in a line how much room there is, what a collection costs, and when and why the next one begins.
+// It is "" before Start.
+func (s Stats) Decision() string {
+	if s.Why == "" {
+		return ""
+	}
+	const mib = 1 << 20
+	room, due := "", "never"
+	if s.Used > 0 {
+		room = fmt.Sprintf("room for %d MiB; ", s.Room/mib)
+	}
+	if s.Due != noBound {
+		due = fmt.Sprintf("at %d MiB reclaimable, of which there are %d", s.Due/mib, s.Reclaimable/mib)
+	}
+	return fmt.Sprintf("%sa collection costs %v; the next one begins %s: %s", room, s.LastCPU.Round(10*time.Microsecond), due, s.Why)
 }
 
 // panicMisuse panics with a [cheap.MisuseError]. name is "pace" for a function of

@@ -73,15 +73,16 @@ func (p *pacer) Check() {
 	gcwatch.Poll() // calls collected, if the runtime has lost its report of the last collection
 	if p.stale() && p.lock() {
 		if p.stale() {
-			p.setBounds(p.reader.read())
+			p.adjust()
 			p.launch(false)
 		}
-		p.unlock()
+		p.mu.Unlock()
+		p.tend()
 		p.awaitCollection()
 	}
 }
 
-// lock locks p.mu for setBounds. If another goroutine holds p.mu, it sets the bounds already, so lock
+// lock locks p.mu for adjust. If another goroutine holds p.mu, it sets the bounds already, so lock
 // returns false. At the bound, and when all was taken that was left at the last look, lock waits for that
 // goroutine, which may have lost its processor: until it goes on it is not known whether a collection is due,
 // nor what is left. On a busy machine that may take 200 ms.
@@ -134,10 +135,15 @@ func (p *pacer) giveWay() {
 		p.waitAtBound()
 		return
 	}
+	if reclaimable, _ := account.Process.Reclaimable(); reclaimable < p.yieldAt.Load() {
+		return // there is room
+	}
 	now, last := time.Now().UnixNano(), p.yielded.Load()
 	if now-last >= int64(yieldEach) && p.yielded.CompareAndSwap(last, now) {
 		p.stats.yields.Add(1)
+		begin := time.Now()
 		runtime.Gosched()
+		p.stats.yielded.Add(int64(time.Since(begin)))
 	}
 }
 
@@ -213,84 +219,4 @@ func (p *pacer) nudge() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.launch(false)
-}
-
-// setBounds finds out whether a collection is due, and sets the bounds at which Pressure or
-// Check is called again. The caller holds p.mu.
-func (p *pacer) setBounds(r reading) {
-	if p.state() == stopped {
-		return
-	}
-	account.Process.Refresh()
-	p.startGiver()
-	reclaimable, ever := account.Process.Reclaimable()
-	p.baseline.heap = r.live // of the last collection, whatever started it
-	p.baseline.reclaimable = min(p.baseline.reclaimable, reclaimable)
-	heldAt, ceiling := p.applyLimit(r)
-	bound := p.baseline.bound(r.heap, r.gogc, p.backoff)
-	if ceiling != noBound {
-		// What may be held under the limit, less what is not reclaimable.
-		least, soon := p.baseline.least(r.gogc, p.backoff)/2, ceiling-account.Process.Held()
-		if p.metered.Load() {
-			least = p.gauge.declared(p.most() / 64)
-			soon = min(soon, p.gauge.declared(p.gauge.left()))
-		}
-		if p.scarce.Load() {
-			least = 0
-		}
-		bound = min(bound, max(reclaimable+soon, p.baseline.reclaimable+least))
-	}
-	at := p.baseline.due(bound, p.lead())
-	bound = max(bound, p.roomy(reclaimable, ceiling))
-	switch {
-	case reclaimable >= at && reclaimable > 0:
-		p.to(reached)
-	case ever != p.futileEver || time.Now().After(p.futileUntil):
-		p.to(resumed)
-	}
-	p.bound.Store(bound)
-	p.heldAt.Store(heldAt)
-	p.takenAt.Store(noBound)
-	p.takenMost.Store(noBound)
-	if p.metered.Load() && ceiling != noBound {
-		p.takenAt.Store(ever + 2*(heldAt-account.Process.Held()))
-		p.takenMost.Store(ever + p.gauge.declared(p.gauge.left()))
-	}
-	reclaimableAt := next(reclaimable, at)
-	if p.busy() {
-		reclaimableAt = 0 // each allocation gives way
-	}
-	// When half of the baseline was closed by hand, the bound is too high, and Check is called.
-	below := int64(0)
-	if p.baseline.reclaimable > 2*floor {
-		below = p.baseline.reclaimable / 2
-	}
-	account.Process.SetBounds(account.Bounds{HeldAt: heldAt, ReclaimableAt: reclaimableAt, ReclaimableBelow: below, Ceiling: ceiling})
-}
-
-// roomy returns the number of reclaimable bytes up to which goroutines need not wait although it is above
-// baseline.bound: while an eighth of the limit is free, and slack once more, a quarter at most, that is half of
-// what may be held, but no more than is left if malloc uses nothing again. In a container that is much larger
-// than what the program needs, waits for collections cost a program with many small resources a fifth of its
-// requests. With an eighth alone, 64 goroutines that make images were killed in one of 48 runs. The caller holds p.mu.
-func (p *pacer) roomy(reclaimable, ceiling int64) int64 {
-	g := &p.gauge
-	if !p.metered.Load() || g.room <= g.limit/8+min(g.slack, g.limit/8) {
-		return 0
-	}
-	return reclaimable + min(p.gauge.declared(p.gauge.left()), (ceiling-account.Process.Held())/2)
-}
-
-// lead returns the most bytes that came during one of the last collections. Where the kernel would
-// kill, and before the first collection, it is noBound, so the first one begins early. The caller
-// holds p.mu.
-func (p *pacer) lead() int64 {
-	most := int64(0)
-	if p.metered.Load() && p.stats.cycles.Load() == 0 {
-		most = noBound
-	}
-	for _, n := range p.leads {
-		most = max(most, n)
-	}
-	return most
 }

@@ -19,6 +19,7 @@ func pendingFor(t *testing.T, p *pacer) {
 	t.Helper()
 	testwait.Until(t, "the last collection to end", func() bool { p.to(reached); return p.to(begun) })
 	account.Process.SetReclaimableAt(0)
+	p.yieldAt.Store(0)
 	t.Cleanup(func() {
 		p.to(completed)
 		p.to(drained)

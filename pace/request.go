@@ -204,7 +204,7 @@ func (p *pacer) futile() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, ever := account.Process.Reclaimable(); ever == p.futileEver && time.Now().Before(p.futileUntil) {
+	if _, ever := account.Process.Reclaimable(); ever == p.collector.futileEver && time.Now().Before(p.collector.futileUntil) {
 		return true
 	}
 	p.to(resumed)

@@ -17,16 +17,21 @@ func TestBound(t *testing.T) {
 		{"nothing", baseline{}, 0, 100, 1, 2 * floor},
 		{"the collector is off", baseline{heap: 1 << 30}, 0, -1, 1, noBound},
 		{"GOGC=0", baseline{heap: 3 * mib}, 3 * mib, 0, 1, 2 * floor},
-		{"as Go itself, of both", baseline{heap: 20 * mib, reclaimable: 20 * mib}, 30 * mib, 100, 1, 50 * mib},
+		{"as Go itself, of both", baseline{heap: 20 * mib, reclaimable: 20 * mib}, 30 * mib, 100, 1, 50*mib + 2*floor},
 		{"the heap alone has grown", baseline{heap: 20 * mib, reclaimable: 20 * mib}, 300 * mib, 100, 1, 20*mib + 2*floor},
 		{"two thirds of the heap", baseline{heap: 300 * mib}, 600 * mib, 100, 1, 200 * mib},
-		{"a small GOGC", baseline{heap: 300 * mib}, 300 * mib, 10, 1, 30 * mib},
+		{"a small GOGC", baseline{heap: 300 * mib}, 300 * mib, 10, 1, 50 * mib},
 		{"a small GOGC, the heap has grown", baseline{heap: 300 * mib}, 330 * mib, 10, 1, 20 * mib},
 		{"a large GOGC, the heap has grown", baseline{heap: 300 * mib}, 1 << 40, 400, 1, 200 * mib},
-		{"the heap has shrunk", baseline{heap: 20 * mib, reclaimable: 100 * mib}, 10 * mib, 100, 1, 230 * mib},
+		{"the heap has shrunk", baseline{heap: 20 * mib, reclaimable: 100 * mib}, 10 * mib, 100, 1, 230*mib + 2*floor},
 		{"backoff", baseline{}, 0, 100, 8, 16 * floor},
-		{"a huge everything", baseline{heap: math.MaxInt64 / 8, reclaimable: math.MaxInt64 / 8}, 0, 1<<31 - 1, 1, 1 << 61},
+		{"a huge everything", baseline{heap: math.MaxInt64 / 8, reclaimable: math.MaxInt64 / 8}, 0, 1<<31 - 1, 1, 1<<61 + math.MaxInt64/8/300*100*2},
+		{"no limit", baseline{pays: unlimited}, 0, 100, 1, 2 * unlimited},
+		{"no limit, backoff", baseline{pays: unlimited}, 0, 100, mostBackoff, 4 * unlimited},
 	} {
+		if row.mark.pays == 0 {
+			row.mark.pays = floor
+		}
 		if bound := row.mark.bound(row.heap, row.gogc, row.backoff); bound != row.bound {
 			t.Errorf("%s: %d, want %d; least %d, goal %d", row.name, bound, row.bound, row.mark.least(row.gogc, row.backoff), row.mark.goal(row.gogc))
 		}
@@ -84,7 +89,7 @@ func TestNext(t *testing.T) {
 			for _, garbage := range []int64{0, heap / 2, heap} {
 				for _, gogc := range []int{0, 25, 100, 800} {
 					for _, backoff := range []int64{1, mostBackoff} {
-						m := baseline{heap: heap, reclaimable: live}
+						m := baseline{heap: heap, reclaimable: live, pays: floor}
 						first := m.due(m.bound(heap+garbage, gogc, backoff), 0)
 						at, looks := live, 0
 						for ; at < first; looks++ {
@@ -105,7 +110,7 @@ func TestNext(t *testing.T) {
 			}
 		}
 	}
-	if at := next(100, (baseline{}).bound(0, -1, 1)); at != 100+floor {
+	if at := next(100, (baseline{pays: floor}).bound(0, -1, 1)); at != 100+floor {
 		t.Errorf("with the collector off, look at %d", at)
 	}
 }

@@ -290,7 +290,7 @@ func TestGOGCIsRead(t *testing.T) {
 		defer Stop()
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
-		for range 1000 {
+		for range 4000 {
 			if err := a.Add(mib); err != nil {
 				t.Fatal(err)
 			}

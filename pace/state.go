@@ -5,10 +5,10 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/giveback"
 )
 
 // A state says what the pacer is doing. It is changed by events, and only as
@@ -132,10 +132,9 @@ func (m *machine) counts() (begun, ended int64) {
 //	one that takes memory and reaches a bound    Pressure (pressure.go)
 //	one for each collection that is due          collect (collect.go); launch starts it
 //	one after each other collection              follow (collect.go); collected starts it
-//	one while there is a limit                   guard (resident.go)
-//	one while giveLeast or more is counted       give (giveback.go)
+//	one while there is a limit                   guard (limit.go)
 //
-// Pressure never collects. awaitCollection has collected called after each collection,
+// Package giveback has another one. Pressure never collects. awaitCollection has collected called after each collection,
 // whatever starts it.
 type pacer struct {
 	machine
@@ -147,6 +146,7 @@ type pacer struct {
 	goLimit atomic.Int64 // the runtime's memory limit that this package has set, 0 if it has set none
 
 	bound           atomic.Int64 // number of reclaimable bytes at which those who take wait
+	yieldAt         atomic.Int64 // number of reclaimable bytes from which on those who take yield, while busy
 	heldAt          atomic.Int64 // number of held bytes at which the limit needs a check
 	takenAt         atomic.Int64 // number of reclaimable bytes ever taken at which the limit needs a check, if metered; else noBound
 	takenMost       atomic.Int64 // that number when all that was left is taken: goroutines wait for the check that is under way; noBound if not metered
@@ -163,48 +163,50 @@ type pacer struct {
 
 	metered atomic.Bool            // the limit is about what the kernel counts; see gauge
 	scarce  atomic.Bool            // metered, and there is no room
-	over    chan struct{}          // closed in Stop; guard and give end
+	over    chan struct{}          // closed in Stop; guard ends
 	arenas  atomic.Int64           // number of malloc's arenas when malloc first gave memory back at a limit; 0 before, and if they are bounded
 	judged  atomic.Pointer[judged] // the verdict of the last refusals
 
 	awaiting atomic.Bool    // a sentinel is registered
 	tasks    sync.WaitGroup // goroutines that collect or drain; Add under mu
 
-	mallocMu     sync.Mutex  // held by the one goroutine in unlock that reads malloc; mu is taken while it is held
-	mallocReader reader      // under mallocMu
-	atMalloc     atomic.Bool // mallocMu is held
+	todo         atomic.Int32 // a mallocTask; written under mu
+	mallocMu     sync.Mutex   // held by the one goroutine in tend that does it; mu is taken while it is held
+	mallocReader reader       // under mallocMu
+	atMalloc     atomic.Bool  // mallocMu is held
 
 	mu sync.Mutex
 	// The rest is under mu.
-	todo     mallocTask
-	baseline baseline
-	backoff  int64
-	demanded bool             // a request at a limit demands the collection that is due or under way
-	costs    [4]time.Duration // processor time of each of the last collections
-	leads    [4]int64         // reclaimable bytes that came during each, its releases included
+	control
 	reader   reader
-	gauge    gauge
-	before   int64 // the runtime's memory limit before Start
-	changed  bool  // the program has changed that limit since
+	usages   []usage // empty: a limit is about what is counted
+	uses     []use   // of the last look
+	aimed    aim     // likewise
+	demanded bool    // a request at a limit demands the collection that is due or under way
+	before   int64   // the runtime's memory limit before Start
+	changed  bool    // the program has changed that limit since
 
-	guarding, giving bool  // guard runs; give runs
-	giver            giver // what give knows
+	guarding bool          // guard runs
+	giving   *giveback.Use // since begin
+	given    int64         // the limit that it knows
 
-	futileCount int       // how many collections in a row at a limit freed nothing
-	futileEver  int64     // in state refused: the reclaimable bytes ever taken, when it began
-	futileUntil time.Time // in state refused: when it ends at the latest
+	futileCount int // how many collections in a row at a limit freed nothing
 
 	stats stats
 }
 
 // stats are counters since Start.
 type stats struct {
-	cycles, released, time, yields, waits, waited, refusals, trims, trimmed atomic.Int64
+	cycles, released, time, yields, yielded, waits, waited, refusals atomic.Int64
+
+	trims, trimmed int64 // what package giveback had counted before
 }
 
 // begin sets the first bounds.
 func (p *pacer) begin() {
 	p.before = debug.SetMemoryLimit(-1)
+	p.stats.trims, p.stats.trimmed = giveback.Trims.Load(), giveback.Trimmed.Load()
+	p.giving = giveback.Begin(p.most(), false)
 	if p.most() != 0 {
 		runtime.GC() // to know what the Go heap needs
 	}
@@ -217,10 +219,11 @@ func (p *pacer) begin() {
 	r := p.reader.read()
 	account.Process.Refresh()
 	reclaimable, _ := account.Process.Reclaimable()
-	p.baseline = baseline{heap: r.live, reclaimable: reclaimable}
-	p.firstSample(s, r)
-	p.setBounds(r)
-	p.unlock()
+	p.collector.baseline = baseline{heap: r.live, reclaimable: reclaimable}
+	p.firstSample(s)
+	p.adjust()
+	p.mu.Unlock()
+	p.tend()
 	p.startLimit()
 }
 
@@ -260,11 +263,12 @@ func (p *pacer) goUntilOver(f func(over <-chan struct{})) {
 func (p *pacer) end() {
 	p.mu.Lock()
 	account.Process.SetPacer(nil)
-	p.to(stop) // from now on setBounds does nothing, and nothing begins
+	p.to(stop) // from now on adjust does nothing, and nothing begins
 	if p.over != nil {
 		close(p.over)
 	}
 	p.restore()
 	p.mu.Unlock()
 	p.tasks.Wait()
+	p.giving.End()
 }

@@ -55,6 +55,7 @@ type Ledger struct {
 	pacer                                            atomic.Pointer[Pacer]
 	malloc                                           atomic.Pointer[Malloc]
 	arenasBounded                                    atomic.Bool
+	roomy                                            atomic.Bool // see SetRoomy
 	pressed                                          atomic.Bool // a bound was reached, and neither Notify nor Check has run since
 
 	_ [128]byte // what is written at each charge is in other cache lines

@@ -11,6 +11,12 @@ type Malloc interface {
 	Arenas() int // how many arenas there are, 0 if that is not known
 }
 
+// A Keeper is a Malloc that can keep memory that is freed until Trim is called.
+type Keeper interface {
+	// Keep says how many bytes it keeps in each arena. With 0 it gives memory back by itself again.
+	Keep(bytes int64)
+}
+
 // An ArenaReader is a Malloc that can say what each of its arenas has. That takes the lock of one arena
 // after the other, while its free blocks are counted.
 type ArenaReader interface {

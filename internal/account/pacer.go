@@ -32,8 +32,15 @@ func (l *Ledger) SetPacer(p Pacer) {
 	}
 	l.SetBounds(Bounds{NoBound, NoBound, 0, NoBound})
 	l.SetScale(1)
+	l.roomy.Store(false)
 	l.tellCHeap()
 }
+
+// SetRoomy says whether there is so much room that nobody needs to give way to releases: package pace knows it.
+func (l *Ledger) SetRoomy(yes bool) { l.roomy.Store(yes) }
+
+// Roomy reports what SetRoomy has said last.
+func (l *Ledger) Roomy() bool { return l.roomy.Load() }
 
 // Notify calls Pacer.Pressure if a bound was reached since the last call of Notify or Check. The
 // caller holds no lock.

@@ -55,6 +55,16 @@ func Dirs(root string) (all []Dir) {
 	return all
 }
 
+// Limit returns the smallest limit of the process's cgroup and of those that contain it, or 0.
+func Limit(root string) (least int64) {
+	for _, d := range Dirs(root) {
+		if n := d.Open(d.Limit).Read(Number); n != 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	return least
+}
+
 // Open opens a file of the directory, or returns nil.
 func (d *Dir) Open(name string) *procfs.File { return procfs.Open(d.Path + "/" + name) }
 

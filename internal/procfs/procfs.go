@@ -3,7 +3,10 @@ package procfs
 
 import (
 	"bytes"
+	"os"
+	"runtime"
 	"strconv"
+	"sync"
 )
 
 // Bytes returns the bytes that the line of a name says in kB, in the text of status, smaps_rollup and
@@ -52,6 +55,29 @@ func Resident(statm []byte, page int64) (all, file int64) {
 		return 0, 0
 	}
 	return all * page, file * page
+}
+
+// statm is opened once: the open file stays that of this process.
+var statm = sync.OnceValue(func() *File {
+	if runtime.GOOS != "linux" {
+		return nil // Wine shows /proc as well
+	}
+	return Open("/proc/self/statm")
+})
+
+// Self is Resident of this process: 0 where that is not known.
+func Self() (all, file int64) {
+	statm().Read(func(text []byte) int64 {
+		all, file = Resident(text, int64(os.Getpagesize()))
+		return 0
+	})
+	return all, file
+}
+
+// Anonymous returns how many resident bytes of this process are no pages of files.
+func Anonymous() int64 {
+	all, file := Self()
+	return all - file
 }
 
 // Count returns the number without a unit behind a name, such as "Threads:	7" of status, or 0. It

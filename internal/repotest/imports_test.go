@@ -46,7 +46,8 @@ var imports = map[string][]string{
 	"internal/resident": {
 		"internal/account", "internal/census", "internal/cgroup", "internal/figure", "internal/osmem", "internal/procfs", "internal/span", "golang.org/x/sys/unix",
 	},
-	"internal/guard": {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/guard":    {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/giveback": {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
 
 	".": {
 		"internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
@@ -66,9 +67,9 @@ var imports = map[string][]string{
 		".", "internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/pointerfree",
 		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/callback", "own/internal/worker",
 	},
-	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/procfs", "internal/race", "internal/resident", "internal/span"},
+	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/giveback", "internal/procfs", "internal/race", "internal/resident", "internal/span"},
 	"libc":        {"C", ".", "internal/account", "internal/procfs"},
-	"libc/arenas": {"C", "internal/account", "libc"},
+	"libc/arenas": {"C", "internal/account", "internal/cgroup", "internal/giveback", "libc"},
 	"calls":       {"C", ".", "internal/gcwatch"},
 	"libc/cxx":    {"internal/cxxheader"},
 

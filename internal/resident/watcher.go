@@ -2,7 +2,6 @@ package resident
 
 import (
 	"cmp"
-	"os"
 	"runtime/metrics"
 	"slices"
 	"sync"
@@ -129,8 +128,7 @@ func readKernel() (k Kernel) {
 	if sum := k.Anonymous + k.File + k.Shared; sum > 0 {
 		k.Resident = sum
 	} else if k.Resident > 0 { // Linux before 4.5
-		text, _ := os.ReadFile("/proc/self/statm")
-		_, k.File = procfs.Resident(text, int64(os.Getpagesize()))
+		_, k.File = procfs.Self()
 		k.File = min(k.File, k.Resident)
 		k.Anonymous = k.Resident - k.File
 	}

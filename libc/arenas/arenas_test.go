@@ -7,13 +7,14 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/libc"
-	_ "github.com/cheapgo/cheap/libc/arenas"
+	"github.com/cheapgo/cheap/libc/arenas"
 )
 
 // TestBound has many threads allocate at the same time, in processes with different environments.
@@ -69,4 +70,46 @@ func allocateInThreads() {
 	}
 	over.Wait()
 	fmt.Println(account.Process.Malloc().Arenas(), account.Process.ArenasBounded())
+}
+
+// TestKeepPages has blocks of a megabyte come and go. With KeepPages their pages stay. The user's variable wins.
+func TestKeepPages(t *testing.T) {
+	for _, env := range []string{"UNUSED=", "MALLOC_TRIM_THRESHOLD_=1000000", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=100000"} {
+		t.Run(env, func(t *testing.T) {
+			t.Parallel()
+			out, status := testchild.Run(t, churn, env)
+			var before, kept int64
+			if _, err := fmt.Sscan(out, &before, &kept); err != nil || status != 0 {
+				t.Fatalf("status %d: %s", status, out)
+			}
+			if few := kept < before/20; few != (env == "UNUSED=") {
+				t.Errorf("faults: %d without KeepPages, %d with it", before, kept)
+			}
+		})
+	}
+}
+
+// churn prints how many page faults 40 MiB of blocks cost that come and go, without KeepPages and with it.
+func churn() {
+	runtime.LockOSThread()
+	faults := func() int64 {
+		var blocks [40]unsafe.Pointer
+		var before, after syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+		for range 4 {
+			for i := range blocks {
+				blocks[i] = libc.Allocator{}.Malloc(1 << 20)
+				clear(unsafe.Slice((*byte)(blocks[i]), 1<<20))
+			}
+			for _, p := range blocks {
+				libc.Allocator{}.Free(p)
+			}
+		}
+		syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+		return int64(after.Minflt - before.Minflt)
+	}
+	before := faults()
+	defer arenas.KeepPages()()
+	faults() // it takes the pages
+	fmt.Println(before, faults())
 }

@@ -2,12 +2,8 @@ package pace
 
 import (
 	"math"
-	"runtime"
-	"sync/atomic"
-	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/giveback"
 )
 
 // A limit is about used, the bytes that the kernel counts, because by these the kernel kills. Accounts
@@ -35,22 +31,8 @@ import (
 //  4. Goroutines that make owners wait for releases, a second at most.
 //  5. Requests that have waited for a second are refused.
 
-// A usage reads what the kernel counts.
-type usage interface {
-	// read returns how many bytes are used, and how many may be; 0 if there is no limit.
-	read() (used, limit int64)
-
-	// shared reports whether the bytes of other processes may be in used.
-	shared() bool
-}
-
-// Tests replace these, because the memory of a test is not resident.
-var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) usage { return openCgroupUsage("/", least) }
-
-// A gauge is what is known of the resident memory. All is under pacer.mu.
+// A gauge is what is known of the resident memory.
 type gauge struct {
-	usages []usage // empty: a limit is about what is counted
-
 	used, limit, room int64  // by the usage that leaves least room, when read was called last
 	by                usage  // that usage
 	last              moment // of that call
@@ -74,9 +56,6 @@ type gauge struct {
 	scale float64 // used bytes for each that is declared
 	known bool    // scale has been measured
 	at    moment
-
-	sampled, trimmed backoff
-	early            time.Time // where the limit is near, from when on a sample may be taken before sampled.next
 
 	// As they were when there was a limit for the first time.
 	base          int64 // the part of used that neither Go, heaps nor malloc have: code, stacks, other libraries
@@ -116,17 +95,9 @@ const (
 // enough returns how many bytes must be declared or in use for the scale to be measured.
 func (g *gauge) enough() int64 { return min(g.limit/32, 8<<20) }
 
-// now returns a moment. The caller holds p.mu.
-func (g *gauge) now(r reading) moment {
-	m := momentOf(r)
-	m.by, m.used = g.by, g.used
-	return m
-}
-
-// momentOf returns a moment without used.
-func momentOf(r reading) moment {
-	held, declared := account.Process.Held(), account.Process.HeldDeclared()
-	return moment{anonymous: anonymousBytes(), files: fileBytes(), goBytes: r.total, heaps: held - declared + int64(span.Idle()), declared: declared}
+// moment returns what the gauge compares with a later moment. used is not set.
+func (v *view) moment() moment {
+	return moment{anonymous: v.anonymous, files: v.files, goBytes: v.total, heaps: v.held - v.declared + v.idle, declared: v.declared}
 }
 
 // since returns the difference of two moments. If they are by two usages, which count from different numbers
@@ -149,23 +120,23 @@ func (g *gauge) grown(d moment) int64 {
 	return d.used - max(0, d.files) // code that is read from a file for the first time is no allocation
 }
 
-// read reads the usages, and sets used, limit, room, excess, slack and unused. The caller holds p.mu.
-func (g *gauge) read(r reading) {
+// read notes what the usages have read: it sets used, limit, room, excess, slack and unused.
+func (g *gauge) read(v view) {
 	g.room = noBound
 	was := g.by
-	for _, u := range g.usages {
-		used, limit := u.read()
-		if limit <= 0 {
+	for _, u := range v.uses {
+		if u.limit <= 0 {
 			continue
 		}
-		if room := limit - limit/20 - used - min(g.real(account.Process.LargestCharge()), limit/8); room < g.room {
-			g.used, g.limit, g.room, g.by = used, limit, room, u
+		if room := u.limit - u.limit/20 - u.used - min(g.real(v.largest), u.limit/8); room < g.room {
+			g.used, g.limit, g.room, g.by = u.used, u.limit, room, u.by
 		}
 	}
 	if g.room == noBound {
 		return
 	}
-	now := g.now(r)
+	now := v.moment()
+	now.by, now.used = g.by, g.used
 	if g.by == was {
 		d := now.since(g.last)
 		grown := g.grown(d) - d.goBytes - d.heaps - max(0, g.real(d.declared))
@@ -174,11 +145,11 @@ func (g *gauge) read(r reading) {
 	}
 	g.excess = max(g.excess, g.limit/32)
 	g.last = now
-	reserved := g.real(account.Process.Reserved())
-	g.slack = max(g.excess, min(int64(runtime.NumGoroutine())*g.real(account.Process.MeanCharge())-reserved, g.limit/4))
+	reserved := g.real(v.reserved)
+	g.slack = max(g.excess, min(v.goroutines*g.real(v.mean)-reserved, g.limit/4))
 	d := now.since(g.at)
 	declared := g.real(d.declared)
-	committed := g.base + r.needs() + now.heaps + g.inUse + declared
+	committed := g.base + v.needs() + now.heaps + g.inUse + declared
 	used := d.used
 	if g.by.shared() {
 		used = g.grown(d)
@@ -188,6 +159,70 @@ func (g *gauge) read(r reading) {
 	g.stuck = min(g.stuck, g.unused)
 	g.room = min(g.room+(g.unused-g.stuck)/4*3-reserved, g.limit-g.limit/20-committed) - g.slack
 }
+
+// A space is what a limit leaves.
+type space struct {
+	metered bool  // the limit is about what the kernel counts
+	scarce  bool  // metered, and there is no room
+	ceiling int64 // the most bytes that accounts may hold; noBound without a limit
+	heldAt  int64 // number of held bytes at which to look again
+	goLimit int64 // the runtime's memory limit, or 0 for that from before Start
+
+	// Numbers of reclaimable bytes ever taken: at which to look again, and at which goroutines wait for a
+	// look that is under way, because no more was left. noBound if not metered.
+	takenAt, takenMost int64
+
+	left  int64 // declared bytes that may come if malloc uses nothing again
+	least int64 // declared bytes that may come before a collection at least
+	roomy bool  // so much room that nobody waits before half of it is taken
+
+	plenty bool // half of the limit is free
+
+	malloc mallocSpace
+}
+
+// find reads the usages, and returns the space.
+func (g *gauge) find(v view) space {
+	s := space{ceiling: noBound, heldAt: noBound, takenAt: noBound, takenMost: noBound, metered: len(v.uses) > 0}
+	if s.metered {
+		g.read(v)
+	}
+	needs := v.needs()
+	switch {
+	case v.limit == 0:
+		if v.held < giveback.Least {
+			s.heldAt = giveback.Least // then that is to begin
+		}
+	case !s.metered:
+		s.goLimit = max(v.limit-v.held-v.idle, needs)
+		s.heldAt, s.ceiling = v.held+v.limit/64, max(v.limit-needs, 0)
+	default:
+		free := min(g.room, noBound/4)
+		step := g.declared(max(min(v.limit/64, free/4), leastStep))
+		if !g.known {
+			step = step / unknownScale
+		}
+		s.scarce = g.room <= 0
+		s.goLimit = max(v.total+free, needs)
+		s.heldAt, s.ceiling = v.held+step, max(v.held+g.declared(free), 0)
+		s.left, s.least = g.declared(g.left()), g.declared(v.limit/64)
+		s.takenAt, s.takenMost = v.ever+2*step, v.ever+s.left
+		s.roomy = g.roomy()
+		s.plenty = s.roomy && g.room > g.limit/2
+		s.malloc = g.mallocSpace(v)
+	}
+	return s
+}
+
+// leastStep is the least number of bytes after which the limit is looked at again.
+const leastStep = 64 << 10
+
+// roomy reports whether so much is free that goroutines need not wait at the collector's bound: an eighth of the
+// limit, and slack once more, a quarter at most. They wait at half of what may be held then, or when all is taken
+// that is left if malloc uses nothing again. In a container that is much larger than what the program needs,
+// waits for collections cost a program with many small resources a fifth of its requests. With an eighth alone,
+// 64 goroutines that make images were killed in one of 48 runs.
+func (g *gauge) roomy() bool { return g.room > g.limit/8+min(g.slack, g.limit/8) }
 
 // noteStuck notes that malloc has grown by grown bytes, while the program has taken taken bytes from it. What
 // it has taken beyond the growth was free before.
@@ -202,6 +237,17 @@ func (g *gauge) noteStuck(grown, taken int64) {
 // wait when they have taken that many since the last read: that may take 10 ms near the limit of a cgroup.
 func (g *gauge) left() int64 { return max(0, g.limit-g.used-g.slack) }
 
+// batchScale is what the scale of batches is, see account.Ledger.SetScale.
+func (g *gauge) batchScale() int64 {
+	switch {
+	case g.limit == 0:
+		return 1
+	case !g.known:
+		return max(1, min(unknownScale, unknownMost/g.limit))
+	}
+	return int64(g.scale)
+}
+
 // fade lowers excess a little, after a collection.
 func (g *gauge) fade() { g.excess -= g.excess / 64 }
 
@@ -211,60 +257,4 @@ func (g *gauge) real(declared int64) int64 { return int64(float64(declared) * g.
 // declared is the inverse of real.
 func (g *gauge) declared(real int64) int64 {
 	return int64(min(float64(real)/g.scale, math.MaxInt64/4))
-}
-
-// guard reads the resident memory from time to time, as long as there is a limit, because
-// accounts may not show what is used.
-func (p *pacer) guard(over <-chan struct{}) {
-	defer p.tasks.Done()
-	var (
-		timer = time.NewTimer(guardFirst)
-		pause = guardFirst
-		last  int64
-	)
-	defer timer.Stop()
-	for {
-		select {
-		case <-over:
-			return
-		case <-timer.C:
-		}
-		p.mu.Lock()
-		if !p.metered.Load() {
-			p.guarding = false
-			p.mu.Unlock()
-			return
-		}
-		p.setBounds(p.reader.read())
-		p.launch(false)
-		p.unlock()
-		p.mu.Lock()
-		used, limit, room := p.gauge.used, p.gauge.limit, p.gauge.room
-		p.mu.Unlock()
-		account.Process.Wake()
-		pause = nextPause(pause, used-last, room, limit)
-		last = used
-		timer.Reset(pause)
-	}
-}
-
-const (
-	guardFirst = 10 * time.Millisecond
-	guardLeast = time.Millisecond
-	guardMost  = 100 * time.Millisecond
-
-	// A sample takes one percent of a processor at most, and ten near the limit where much has changed since the last. To
-	// read malloc takes its locks, and tens of milliseconds where a million blocks are free.
-	sampleShare, earlyShare = 100, 10
-)
-
-// nextPause returns how long guard waits. If used grew by grown in the last pause, that is an eighth of
-// the time in which the room would be gone at this rate; and twice the last pause if it hardly grew.
-func nextPause(pause time.Duration, grown, room, limit int64) time.Duration {
-	if grown <= limit/1024 {
-		return min(2*pause, guardMost)
-	}
-	const part = 8
-	at := float64(pause) * float64(max(room, 0)) / float64(part*grown)
-	return max(guardLeast, min(time.Duration(at), guardMost))
 }

@@ -1,20 +1,22 @@
-package pace
+package giveback
 
 import (
+	"runtime/metrics"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
 // Memory that a program frees stays in malloc, and resident: after a burst, after a cache was emptied,
 // and in the arenas of many threads. So the package has malloc give back what was free for a second. A
-// goroutine does that while giveLeast bytes or more are counted outside the Go heap:
+// goroutine does that while Least bytes or more are counted outside the Go heap:
 //
 //  1. Once a second it compares what is resident with what is known to be in use. This costs
-//     some microseconds. If the difference was small giveCalm times in a row, and less than giveLeast is
-//     counted, the goroutine ends. setBounds starts another one when giveLeast is counted again.
+//     some microseconds. If the difference was small giveCalm times in a row, and less than Least is
+//     counted, the goroutine ends. apply starts another one when Least is counted again.
 //  2. If the difference is large now, and was large a second ago, the goroutine reads how much malloc has
 //     free. malloc walks its free blocks for that, so this takes one percent of the time at most.
 //  3. If much is free, malloc gives it back.
@@ -22,9 +24,12 @@ import (
 //     before the next step 3 doubles. When the program has been quiet giveCalm times in a row, which
 //     means that neither number of step 1 has changed by a 256th, that pause is over.
 
+// Least is the number of counted bytes from which on there may be something to give back.
+const Least = 8 << 20
+
 const (
 	// Free memory stays in malloc up to giveLeast plus an eighth of what is in use: it will be used again.
-	giveLeast = 8 << 20
+	giveLeast = Least
 
 	// Step 2, and likewise step 3, takes one part in giveShare of the time at most.
 	giveShare = 100
@@ -33,14 +38,12 @@ const (
 	giveMostPause = 8 * time.Second // of step 4
 )
 
-// giveEach is the time from one step 1 to the next. Tests change it before Start.
-var giveEach = time.Second
+// Each is the time from one step 1 to the next. Tests change it before Begin.
+var Each = time.Second
 
-// A giver is what the goroutine knows. When it has ended, the next one goes on with it. No other
-// goroutine uses it.
+// A giver is what the goroutine knows. When it has ended, the next one goes on with it.
 type giver struct {
-	stats  *stats
-	reader reader
+	metrics [2]metrics.Sample
 
 	base  int64 // resident bytes beyond held that malloc could not give back, as step 2 or 3 found at based
 	based time.Time
@@ -57,27 +60,15 @@ type giver struct {
 	pause    time.Duration // of step 4
 
 	before, after int64 // resident bytes before and after the last step 3; before is 0 if step 4 has judged it
-	took          time.Duration
 }
 
-// startGiver starts the goroutine if there is none and there may be something to give back. The caller
-// holds p.mu.
-func (p *pacer) startGiver() {
-	if p.giving || account.Process.Held() < giveLeast || p.state() == stopped || gcwatch.InBubble() {
-		return
-	}
-	if account.Process.Malloc() == nil || anonymousBytes() == 0 {
-		return
-	}
-	p.giving = true
-	p.goUntilOver(p.give)
-}
-
-func (p *pacer) give(over <-chan struct{}) {
-	defer p.tasks.Done()
-	g := &p.giver
-	g.stats, g.calm = &p.stats, 0
-	timer := time.NewTicker(giveEach)
+// give is the goroutine.
+func give(over chan struct{}) {
+	all.giving.Lock()
+	defer all.giving.Unlock()
+	g := &all.giver
+	g.calm = 0
+	timer := time.NewTicker(Each)
 	defer timer.Stop()
 	for {
 		select {
@@ -86,19 +77,31 @@ func (p *pacer) give(over <-chan struct{}) {
 		case <-timer.C:
 		}
 		g.round()
-		if g.calm < giveCalm || account.Process.Held() >= giveLeast {
-			continue
+		if g.calm >= giveCalm && account.Process.Held() < giveLeast && !needed(over) {
+			return
 		}
-		p.mu.Lock()
-		p.giving = false
-		p.mu.Unlock()
-		return
 	}
+}
+
+// needed reports whether a Use needs the goroutine always, or it has ended. Otherwise Wake may start another one.
+func needed(over chan struct{}) bool {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for u := range all.uses {
+		if u.always {
+			return true
+		}
+	}
+	if all.over == over {
+		all.over = nil
+		keep()
+	}
+	return false
 }
 
 // round is steps 1 to 4.
 func (g *giver) round() {
-	resident, held := anonymousBytes(), g.heldBytes()
+	resident, held := procfs.Anonymous(), g.heldBytes()
 	g.listen(resident, held)
 	if g.before != 0 {
 		g.judge(resident < g.after+(g.before-g.after)/2)
@@ -117,9 +120,9 @@ func (g *giver) round() {
 	if was <= 0 || time.Now().Before(g.asked) {
 		return
 	}
-	s := takeSample(&g.reader)
-	g.asked = time.Now().Add(giveShare * s.took)
-	if excessOf(s, resident, held) == 0 {
+	excess, took := excessOf(procfs.Anonymous(), held)
+	g.asked = time.Now().Add(giveShare * took)
+	if excess == 0 {
 		g.base, g.based = resident-held, time.Now()
 	} else if g.mayGiveBack(time.Now()) {
 		g.giveBack(held)
@@ -144,32 +147,33 @@ func (g *giver) mayGiveBack(now time.Time) bool {
 // heldBytes returns the bytes that are known to be in use, without reading malloc.
 func (g *giver) heldBytes() int64 {
 	account.Process.Refresh()
-	return g.reader.read().total + account.Process.Held() + int64(span.Idle())
+	g.metrics[0].Name, g.metrics[1].Name = "/memory/classes/total:bytes", "/memory/classes/heap/released:bytes"
+	metrics.Read(g.metrics[:])
+	return int64(g.metrics[0].Value.Uint64()-g.metrics[1].Value.Uint64()) + account.Process.Held() + int64(span.Idle())
 }
 
-// excessOf returns how many bytes malloc has free, and resident, beyond what may stay. held of the
+// excessOf is step 2: it returns how many bytes malloc has free, and resident, beyond what may stay. held of the
 // resident bytes are known to be in use.
-func excessOf(s sample, resident, held int64) int64 {
-	if !s.ok {
-		return 0
+func excessOf(anonymous, held int64) (excess int64, took time.Duration) {
+	begin := time.Now()
+	used, free, ok := account.Process.Malloc().Read()
+	if took = time.Since(begin); !ok {
+		return 0, took
 	}
+	resident.Process.Note(used, free, took)
 	outside := held - account.Process.HeldDeclared() // bytes that are not malloc's; declared ones are
-	free := min(s.free, resident-outside-s.used)
-	return max(0, free-giveLeast-s.used/8)
+	free = min(free, anonymous-outside-used)
+	return max(0, free-giveLeast-used/8), took
 }
 
 // giveBack is step 3.
 func (g *giver) giveBack(held int64) {
-	begin := time.Now()
-	g.before = anonymousBytes()
-	account.Process.Malloc().Trim()
-	g.took = time.Since(begin)
-	g.after = anonymousBytes()
-	g.stats.trims.Add(1)
-	g.stats.trimmed.Add(max(0, g.before-g.after))
-	g.earliest, g.next = time.Now().Add(giveShare*g.took), time.Now().Add(max(g.pause, giveShare*g.took))
+	g.before = procfs.Anonymous()
+	returned, took := Trim()
+	g.after = g.before - returned
+	g.earliest, g.next = time.Now().Add(giveShare*took), time.Now().Add(max(g.pause, giveShare*took))
 	g.base, g.free = 0, 0
-	if g.before-g.after < giveLeast/2 { // malloc cannot give back what it counts as free
+	if returned < giveLeast/2 { // malloc cannot give back what it counts as free
 		g.base, g.based = g.after-held, time.Now()
 		g.judge(false)
 	}
@@ -181,6 +185,8 @@ func (g *giver) judge(good bool) {
 		g.pause = 0
 		return
 	}
-	g.pause = min(max(2*g.pause, giveEach), giveMostPause)
+	g.pause = min(max(2*g.pause, Each), giveMostPause)
 	g.next = g.next.Add(g.pause)
 }
+
+func abs(n int64) int64 { return max(n, -n) }

@@ -8,7 +8,25 @@ import (
 	"github.com/cheapgo/cheap/internal/procfs"
 )
 
-// What a limit reads of the cgroups of the process. Package cgroup knows their files.
+// What a limit reads of the process and of its cgroups.
+
+// A processUsage is about the resident memory of the process.
+type processUsage struct{ limit *atomic.Int64 }
+
+func (m processUsage) read() (used, limit int64) {
+	all, _ := procfs.Self()
+	return all, m.limit.Load()
+}
+
+func (m processUsage) shared() bool { return false }
+
+// openProcessUsage returns the usage for a limit that a program has set, or nil.
+func openProcessUsage(limit *atomic.Int64) usage {
+	if all, _ := procfs.Self(); sanitized || all == 0 {
+		return nil
+	}
+	return processUsage{limit}
+}
 
 // A cgroupUsage is what the cgroups of the process are charged: its own, and all that contain that
 // one. Other processes may be in them as well.
@@ -34,6 +52,9 @@ const reread = 100 * time.Millisecond
 // the file system. least is set to the smallest limit.
 func openCgroupUsage(root string, least *atomic.Int64) usage {
 	m := &cgroupUsage{least: least}
+	if all, _ := procfs.Self(); all == 0 {
+		return nil // another system
+	}
 	for _, dir := range cgroup.Dirs(root) {
 		g := &group{
 			usageFile: dir.Open(dir.Usage), limitFile: dir.Open(dir.Limit), statFile: dir.Open("memory.stat"), inactive: dir.Inactive,
