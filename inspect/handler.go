@@ -257,6 +257,9 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 	switch {
 	case o != nil:
 		fmt.Fprintf(&text, "# Verdict\n%s\n\n", strings.TrimSpace(o.Sentence+" "+o.Next))
+		if o.Pace != "" {
+			fmt.Fprintf(&text, "Pace: %s.\n\n", o.Pace)
+		}
 	case table == "resident":
 		fmt.Fprintf(&text, "# Verdict\n%v\n\n", report.Verdict)
 	}

@@ -19,6 +19,7 @@ type Overview struct {
 	Resident float64  `json:"resident"`           // bytes; 0 if the system does not say
 	Limit    float64  `json:"limit,omitempty"`    // bytes: the smaller one of the container's and pace's
 	LimitOf  string   `json:"limit_of,omitempty"` // whose that is: "container" or "pace"
+	Pace     string   `json:"pace,omitempty"`     // the line of pace.Stats.Decision
 	Parts    []Part   `json:"parts"`              // the same parts each time, in one order; they add up to Resident
 	Legend   []Legend `json:"legend"`             // of the parts that are a hundredth of Resident, and of the others together
 	Warnings []string `json:"warnings"`           // sentences, those first that matter most, without Sentence
@@ -55,7 +56,7 @@ var groups = []struct {
 
 // overview returns the Overview of a snapshot.
 func (s *snapshot) overview() *Overview {
-	o := &Overview{Resident: float64(s.parts.Resident), Legend: []Legend{}}
+	o := &Overview{Resident: float64(s.parts.Resident), Legend: []Legend{}, Pace: s.pace.Decision()}
 	for _, g := range groups {
 		p := Part{Name: g.name}
 		for _, k := range g.kinds {

@@ -139,7 +139,11 @@ func bar(o *inspect.Overview, width int) []string {
 	if o.Limit > 0 {
 		line[min(int(o.Limit/all*float64(width)), width-1)] = '|'
 	}
-	return append([]string{text, string(line)}, wrap(legend, width)...)
+	out := append([]string{text, string(line)}, wrap(legend, width)...)
+	if o.Pace != "" {
+		out = append(out, fold("Pace: "+o.Pace, width)...)
+	}
+	return out
 }
 
 // suspects writes the largest suspects, where they are, and what there is of them, in two lines at most, or
