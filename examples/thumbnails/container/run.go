@@ -30,6 +30,7 @@ type options struct {
 	goroutines int
 	limit      int64 // MiB
 	seconds    float64
+	warm       float64 // the part of seconds that does not count
 	factor     float64
 	beside     int
 	table      bool
@@ -82,6 +83,7 @@ func parse(args []string) (o options, err error) {
 	flags.IntVar(&o.goroutines, "n", 64, "serve in so many `goroutines`")
 	flags.Int64Var(&o.limit, "limit", 0, "in a container of so many `MiB` (default: a quarter and 16 MiB more than the program needs)")
 	flags.Float64Var(&o.seconds, "seconds", 5, "for so many `seconds`")
+	flags.Float64Var(&o.warm, "warm", 0, "do not count requests of the first `seconds`")
 	flags.Float64Var(&o.factor, "factor", 1, "declare the size of an object times this `factor`")
 	flags.IntVar(&o.beside, "beside", 0, "beside so many `goroutines` that compute")
 	flags.BoolVar(&o.table, "table", false, "run all programs, with 1, 8 and 64 goroutines")
@@ -97,8 +99,8 @@ func parse(args []string) (o options, err error) {
 		return o, errors.New("one chart can be written, without -table")
 	case i < 0:
 		return o, fmt.Errorf("-program %s: -h lists the programs", *name)
-	case o.goroutines < 1 || o.seconds <= 0 || o.factor < 0 || o.limit < 0 || o.beside < 0:
-		return o, errors.New("-n and -seconds are more than 0, -limit, -factor and -beside at least 0")
+	case o.goroutines < 1 || o.seconds <= 0 || o.factor < 0 || o.limit < 0 || o.beside < 0 || o.warm < 0 || o.warm >= o.seconds:
+		return o, errors.New("-n and -seconds are more than 0, -limit, -factor, -beside and -warm at least 0, -warm less than -seconds")
 	}
 	o.program = programs[i]
 	if o.limit == 0 && !o.table && !o.child {
@@ -126,14 +128,14 @@ func parse(args []string) (o options, err error) {
 // runChild is the child's part.
 func (o options) runChild(stdout io.Writer) error {
 	factor = o.factor
-	r, err := o.program.serve(o.ways[0], o.goroutines, time.Duration(o.seconds*float64(time.Second)))
+	r, err := o.program.serve(o.ways[0], o.goroutines, time.Duration(o.seconds*float64(time.Second)), time.Duration(o.warm*float64(time.Second)))
 	if err != nil {
 		return err
 	}
 	return json.NewEncoder(stdout).Encode(r)
 }
 
-const header = "program  goroutines  MiB  way      most MiB  requests/s    p50 ms    p99 ms  refused  waits  collections  trims\n"
+const header = "program  goroutines  MiB  way      most MiB  requests/s    p50 ms    p99 ms  cpu us  refused  waits  collections  trims\n"
 
 // runProgram runs one program in each way, prints a line for each, and draws the chart if the arguments
 // name a file for it.
@@ -215,7 +217,7 @@ func (o options) contained(ctx context.Context, w *way, stdout io.Writer) (point
 	defer func() { err = errors.Join(err, g.remove()) }()
 	defer compute(o.beside)()
 	cmd := exec.CommandContext(ctx, program, "-child", "-program="+o.program.name, "-ways="+w.name,
-		fmt.Sprintf("-n=%d", o.goroutines), fmt.Sprintf("-seconds=%v", o.seconds), fmt.Sprintf("-factor=%v", o.factor))
+		fmt.Sprintf("-n=%d", o.goroutines), fmt.Sprintf("-seconds=%v", o.seconds), fmt.Sprintf("-warm=%v", o.warm), fmt.Sprintf("-factor=%v", o.factor))
 	cmd.Env = w.env()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -251,8 +253,8 @@ func (o options) contained(ctx context.Context, w *way, stdout io.Writer) (point
 	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
 		return nil, false, r, err
 	}
-	fmt.Fprintf(stdout, "%10.0f  %8.2f  %8.2f  %7d  %5d  %11d  %5d\n",
-		float64(r.Requests)/o.seconds, r.P50.Seconds()*1000, r.P99.Seconds()*1000, r.Refused, r.Waits, r.Collections, r.Trims)
+	fmt.Fprintf(stdout, "%10.0f  %8.2f  %8.2f  %6d  %7d  %5d  %11d  %5d\n",
+		float64(r.Requests)/(o.seconds-o.warm), r.P50.Seconds()*1000, r.P99.Seconds()*1000, r.CPU.Microseconds(), r.Refused, r.Waits, r.Collections, r.Trims)
 	return points, false, r, nil
 }
 

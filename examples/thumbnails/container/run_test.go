@@ -61,7 +61,7 @@ func TestWrongArguments(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"-n=0"}, "-n and -seconds"}, {[]string{"-seconds=0"}, "-n and -seconds"}, {[]string{"-none"}, "-none"},
+		{[]string{"-n=0"}, "-n and -seconds"}, {[]string{"-seconds=0"}, "-n and -seconds"}, {[]string{"-warm=5"}, "-n and -seconds"}, {[]string{"-none"}, "-none"},
 		{[]string{"a", "b"}, "one chart"}, {[]string{"-table", "a"}, "one chart"}, {[]string{"-ways=none"}, "-ways none"},
 		{[]string{"-program=none"}, "-program none"}, {[]string{"-n=3"}, "give -limit"},
 	} {

@@ -26,7 +26,7 @@ import (
 	"github.com/cheapgo/cheap"
 	_ "github.com/cheapgo/cheap/cmem" // switched off but for one way
 	"github.com/cheapgo/cheap/libc"
-	_ "github.com/cheapgo/cheap/libc/arenas" // the user's variable wins: see way.env
+	"github.com/cheapgo/cheap/libc/arenas" // the user's variable wins: see way.env
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -39,13 +39,18 @@ type way struct {
 	pace        bool // with the limit of the container
 	reserve     bool // room is asked for before C allocates
 	arenas      bool // malloc's arenas are bounded; else malloc is as usual
+	keeps       bool // malloc keeps what is freed, by arenas.KeepPages
+	unlimited   bool // pace has no limit
 	cmem        bool // package cmem counts the C heap
 }
 
 var ways = []way{
 	{name: "cleanup", title: "runtime.AddCleanup", cleanup: true},
 	{name: "close", title: "closed by hand", byHand: true},
+	{name: "arenas", title: "closed by hand, arenas bounded", byHand: true, arenas: true},
+	{name: "keep", title: "closed by hand, arenas bounded, KeepPages", byHand: true, arenas: true, keeps: true},
 	{name: "own", title: "own and pace", pace: true, arenas: true},
+	{name: "nolimit", title: "own and pace without a limit", pace: true, arenas: true, unlimited: true},
 	{name: "reserve", title: "own and pace, with Reserve", pace: true, arenas: true, reserve: true},
 	{name: "unbound", title: "own and pace, arenas as usual", pace: true},
 	{name: "cmem", title: "AddCleanup, cmem and pace", cleanup: true, pace: true, arenas: true, cmem: true},
@@ -123,8 +128,11 @@ func (w *way) drop(o *object) {
 
 // start starts package pace, for w.
 func (w *way) start() error {
+	if w.keeps {
+		arenas.KeepPages()
+	}
 	if !w.pace {
 		return nil
 	}
-	return pace.Start(pace.Options{LimitFromEnvironment: true})
+	return pace.Start(pace.Options{LimitFromEnvironment: !w.unlimited})
 }
