@@ -153,7 +153,7 @@ func TestChurnOfGroups(t *testing.T) {
 // TestChurnBesideBusy has goroutines that do nothing but compute, twice as many
 // as run at a time.
 func TestChurnBesideBusy(t *testing.T) {
-	within(t, 2*unlimited+24*mib, func() outcome {
+	within(t, 2*unlimited+48*mib, func() outcome {
 		runtime.GOMAXPROCS(2)
 		mustPace(Options{})
 		b := newBuffers()
@@ -182,10 +182,10 @@ func mixedSize(r *rand.Rand) int { return int(64 * math.Exp2(16*r.Float64())) }
 // TestMixedSizes keeps 32 MiB live in two goroutines, and drops at random.
 func TestMixedSizes(t *testing.T) {
 	const live, goroutines = 32 * mib, 2
-	// Twice the live bytes are due to pacing. The rest is idle memory of the heap:
-	// when sizes differ by a factor of 65,536, new blocks do not always fit into
-	// the space of old ones.
-	within(t, 3*live+2*unlimited, func() outcome {
+	// Twice the live bytes and 2*unlimited are due to pacing. The rest is idle memory of the heap, of which as
+	// much stays as may come until the next collection: when sizes differ by a factor of 65,536, new blocks do
+	// not always fit into the space of old ones.
+	within(t, 3*live+5*unlimited, func() outcome {
 		mustPace(Options{})
 		b := newBuffers()
 		m := measure()
