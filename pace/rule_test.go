@@ -3,6 +3,7 @@ package pace
 import (
 	"math"
 	"testing"
+	"time"
 )
 
 func TestBound(t *testing.T) {
@@ -131,6 +132,47 @@ func TestNextBackoff(t *testing.T) {
 	} {
 		if next := nextBackoff(row.backoff, row.freed, row.came); next != row.next {
 			t.Errorf("nextBackoff(%d, %d, %d) = %d, want %d", row.backoff, row.freed, row.came, next, row.next)
+		}
+	}
+}
+
+// TestAim looks at what moves an aim: the first collection under a limit begins early, and without room nothing is
+// left that may come.
+func TestAim(t *testing.T) {
+	v := view{reading: reading{gogc: 100}, reclaimable: mib, held: mib}
+	later := collector{backoff: 1, cycles: 1}
+	first := collector{backoff: 1}
+	s := space{metered: true, ceiling: 1 << 30, left: 1 << 30, least: 5 * mib}
+	if a, b := first.aim(v, s), later.aim(v, s); a.at >= b.at || a.bound != b.bound {
+		t.Errorf("the first collection is due at %d, later ones at %d", a.at, b.at)
+	}
+	s.ceiling, s.left = v.held, 0
+	if a := later.aim(v, s); a.bound != s.least || a.why != whyLimit {
+		t.Errorf("with little room the bound is %d: %s", a.bound, a.why)
+	}
+	s.scarce = true
+	if a := later.aim(v, s); a.bound != v.reclaimable || a.why != whyScarce {
+		t.Errorf("without room the bound is %d: %s", a.bound, a.why)
+	}
+	p, begin := new(pacer), time.Now().Add(-time.Hour)
+	if p.takeBaseline(reading{}, 0, 0, begin); p.collector.based != begin {
+		t.Error("the time since the baseline does not begin with the collection")
+	}
+}
+
+// TestSpace uses more and more of a limit.
+func TestSpace(t *testing.T) {
+	for _, row := range []struct {
+		used          int64
+		roomy, plenty bool
+	}{{40 * mib, true, true}, {560 * mib, true, false}, {900 * mib, false, false}} {
+		var u fakeUsage
+		g, r := newGauge(&u, 5*mib, 3*mib)
+		u.used, g.last.used, g.at.used = row.used, row.used, row.used
+		v := see(r, &u)
+		s := g.find(v)
+		if s.roomy != row.roomy || s.plenty != row.plenty || s.takenAt-v.ever != 2*(s.heldAt-v.held) {
+			t.Errorf("%d MiB are used: %+v", row.used/mib, s)
 		}
 	}
 }
