@@ -128,7 +128,7 @@ func TestRecordEnds(t *testing.T) {
 	for _, c := range []struct {
 		mode string
 		code int
-	}{{"abort", 128 + int(syscall.SIGABRT)}, {"fork", 0}, {"closes", 0}} {
+	}{{"abort", 128 + int(syscall.SIGABRT)}, {"fork", 0}, {"closes", 0}, {"second", 0}} {
 		r := record(t, "-rate", "1", program, c.mode)
 		// Go turns abort into an exit with 2.
 		if r.code != c.code && !(c.mode == "abort" && r.code == 2) {

@@ -243,24 +243,32 @@ static uint32_t learn_m(struct gowalk *w, uintptr_t g) {
 	return 0;
 }
 
-// learn_places searches the thread-local storage for the g of the stack that this function runs on.
+// learn_places searches the thread-local storage for the g of the stack that this function runs on. That of the program
+// lies beside the thread pointer: above it on arm64, else below it. The search begins there, because behind it may be
+// the stack, which may have a copy of the g at a place that means nothing in another thread.
 static __attribute__((noinline)) uint32_t learn_places(struct gowalk *w) {
 	static int one; // thread at a time
-	enum { part = 512, parts = 8 };
-	uintptr_t tls = thread_pointer() & ~(uintptr_t)(part - 1), words[part / word], here = (uintptr_t)words;
+	enum { part = 512, most = 4096 };
+	uintptr_t tp = thread_pointer(), words[part / word], here = (uintptr_t)words, have = 0;
 	uint32_t n = 0;
-	if (tls == 0 || __atomic_exchange_n(&one, 1, __ATOMIC_ACQUIRE))
+	if (tp == 0 || __atomic_exchange_n(&one, 1, __ATOMIC_ACQUIRE))
 		return 0;
-	for (int k = -parts; k < parts && !known && n == 0; k++) {
-		if (copy(w, words, tls + k * part, part) != part)
+	for (intptr_t k = 0; k < most && !known && n == 0; k += word) {
+#ifdef __aarch64__
+		intptr_t at = k;
+#else
+		intptr_t at = -k - word;
+#endif
+		uintptr_t from = (tp + at) & ~(uintptr_t)(part - 1), g;
+		if (from != have && copy(w, words, from, part) != part)
+			break;
+		have = from;
+		g = words[(tp + at - from) / word];
+		if (!stack_of(w, g) || here < w->lo || here >= w->hi || (n = learn_m(w, g)) == 0)
 			continue;
-		for (int i = 0; i < part / word && n == 0; i++) {
-			if (!stack_of(w, words[i]) || here < w->lo || here >= w->hi || (n = learn_m(w, words[i])) == 0)
-				continue;
-			place.g0 = tls + k * part + i * word - thread_pointer();
-			__atomic_store_n(&learned, w->pcs[w->n - n], __ATOMIC_RELEASE);
-			__atomic_store_n(&known, 1, __ATOMIC_RELEASE);
-		}
+		place.g0 = at;
+		__atomic_store_n(&learned, w->pcs[w->n - n], __ATOMIC_RELEASE);
+		__atomic_store_n(&known, 1, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&one, 0, __ATOMIC_RELEASE);
 	return n;

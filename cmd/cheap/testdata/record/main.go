@@ -12,7 +12,10 @@ package main
 #include <sys/wait.h>
 #include <unistd.h>
 
-static __attribute__((noinline)) void *leak(size_t n) { void *volatile p = malloc(n); return p; }
+static __attribute__((noinline)) void *leak(size_t n, int more) {
+	void *volatile p = more ? leak(n, more - 1) : malloc(n);
+	return p;
+}
 static void *pairs(void *n) {
 	for (uintptr_t i = 0; i < (uintptr_t)n; i++) {
 		void *volatile p = malloc(777);
@@ -28,7 +31,7 @@ static void threads(int threads, uintptr_t n) {
 static int forks(void) {
 	pid_t pid = fork();
 	if (pid == 0) {
-		for (int i = 0; i < 1000; i++) leak(100000);
+		for (int i = 0; i < 1000; i++) leak(100000, 0);
 		pairs((void *)100000);
 		_exit(0);
 	}
@@ -63,7 +66,9 @@ func leaky() {
 	}
 }
 
-func inlined(n int) { C.leak(C.size_t(n)) }
+var more C.int // frames of C
+
+func inlined(n int) { C.leak(C.size_t(n), more) }
 
 //go:noinline
 func asks() {
@@ -123,6 +128,12 @@ func hammer() {
 	all.Wait()
 }
 
+func init() {
+	if os.Args[1] == "second" {
+		runtime.LockOSThread() // main runs on the first thread
+	}
+}
+
 func main() {
 	switch os.Args[1] {
 	case "leak": // echoes its input, and ends with 3 without returning
@@ -151,6 +162,15 @@ func main() {
 		asks()
 	case "hammer":
 		hammer()
+	case "second": // the first thread is not the first that allocates, and has more frames of C than are walked
+		done := make(chan bool)
+		go func() {
+			C.free(C.malloc(1))
+			close(done)
+		}()
+		<-done
+		more = 2000
+		leaky()
 	case "environment":
 		for _, v := range os.Environ() {
 			if strings.HasPrefix(v, "CHEAPCMEM_") || strings.HasPrefix(v, "LD_PRELOAD") || v == "" {
