@@ -444,8 +444,8 @@
 		at('warnings').replaceChildren(...o.warnings.map(text => linked(make('li'), text)));
 		overview = o;
 		at('sum').textContent = o.resident === 0 ? 'The system does not say what is resident.' :
-			'Resident ' + bytes(o.resident) + (o.limit ? ', limit ' + bytes(o.limit) + ' (' + o.limit_of + ')' : ', no limit') +
-			(o.pace ? '. Pace: ' + o.pace : '');
+			'Resident ' + bytes(o.resident) + (o.limit ? ', limit ' + bytes(o.limit) + ' (' + o.limit_of + ')' : ', no limit');
+		at('decision').textContent = o.pace ? 'Pace: ' + o.pace + '.' : '';
 		drawBar();
 		body.dataset.verdict = verdict.about;
 	};

@@ -240,7 +240,7 @@ func (s Stats) Decision() string {
 	if s.Due != noBound {
 		due = fmt.Sprintf("at %d MiB reclaimable, of which there are %d", s.Due/mib, s.Reclaimable/mib)
 	}
-	return fmt.Sprintf("%sa collection costs %v; the next one begins %s: %s", room, s.LastCPU.Round(10*time.Microsecond), due, s.Why)
+	return fmt.Sprintf("%sa collection costs %v; the next one begins %s: %s", room, s.LastCPU.Round(100*time.Microsecond), due, s.Why)
 }
 
 // panicMisuse panics with a [cheap.MisuseError]. name is "pace" for a function of
