@@ -117,21 +117,8 @@ void cheap_malloc_trim(void) {
 	}
 }
 
-// set_by_user reports whether the environment has a number for glibc's thresholds.
-static int set_by_user(void) {
-	static const char *const names[] = {
-		"MALLOC_TRIM_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_"};
-	static const char *const tunables[] = {"trim_threshold", "top_pad", "mmap_threshold", "mmap_max"};
-	const char *all = getenv("GLIBC_TUNABLES");
-	for (int i = 0; i < 4; i++) {
-		if (getenv(names[i]) != NULL || (all != NULL && strstr(all, tunables[i]) != NULL))
-			return 1;
-	}
-	return 0;
-}
-
 void cheap_malloc_keep(size_t n) {
-	if (cheap_malloc_is() != cheap_glibc || set_by_user())
+	if (cheap_malloc_is() != cheap_glibc)
 		return;
 	// mallopt ends the adjustment of both thresholds, so the first one is what it becomes at most.
 	mallopt(M_MMAP_THRESHOLD, sizeof(long) == 8 ? 32 << 20 : 512 << 10);

@@ -18,8 +18,7 @@ int cheap_malloc_read(size_t *used, size_t *unused);
 void cheap_malloc_trim(void);
 
 // cheap_malloc_keep has glibc keep up to n free bytes at the end of an arena when a block is freed, until
-// cheap_malloc_trim. With n = 0 it keeps 8 MiB. It does nothing if the environment sets one of the numbers that
-// this depends on.
+// cheap_malloc_trim. With n = 0 it keeps 8 MiB.
 void cheap_malloc_keep(size_t n);
 
 // cheap_malloc_arenas returns how many arenas glibc has.

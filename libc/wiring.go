@@ -17,6 +17,8 @@ package libc
 import "C"
 
 import (
+	"os"
+	"strings"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
@@ -36,7 +38,15 @@ func (upward) Read() (used, free int64, ok bool) {
 
 func (upward) Trim() { C.cheap_malloc_trim() }
 
-func (upward) Keep(bytes int64) { C.cheap_malloc_keep(C.size_t(bytes)) }
+// Keep reads the environment by package os: getenv of C may read it while os.Setenv changes it.
+func (upward) Keep(bytes int64) {
+	for _, name := range []string{"trim_threshold", "top_pad", "mmap_threshold", "mmap_max"} {
+		if _, set := os.LookupEnv("MALLOC_" + strings.ToUpper(name) + "_"); set || strings.Contains(os.Getenv("GLIBC_TUNABLES"), name) {
+			return // the user has set a number that this depends on
+		}
+	}
+	C.cheap_malloc_keep(C.size_t(bytes))
+}
 
 func (u upward) Arenas() int {
 	if !u.known() {
