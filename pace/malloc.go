@@ -73,6 +73,7 @@ func (t *returner) task(v view, s space) mallocTask {
 // milliseconds, so p.mu is not held, but p.mallocMu is: one goroutine at a time does a task, and goroutines
 // that take memory at the bound wait for it (awaitMalloc). The caller holds no lock.
 func (p *pacer) tend() {
+	giveback.Tell()
 	for range 2 { // after readTask adjust may find trimTask
 		if p.todo.Load() == int32(noTask) || p.state() == stopped || !p.mallocMu.TryLock() {
 			return

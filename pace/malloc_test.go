@@ -1,11 +1,14 @@
 package pace
 
 import (
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/giveback"
+	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -18,6 +21,8 @@ func (m fakeMalloc) Read() (used, free int64, ok bool) {
 }
 
 func (m fakeMalloc) Trim() { m.called("Trim") }
+
+func (m fakeMalloc) Keep(int64) { m.called("Keep") }
 
 func (m fakeMalloc) Arenas() int {
 	m.called("Arenas")
@@ -68,6 +73,13 @@ func TestMallocWithoutLock(t *testing.T) {
 	}
 	if st := ReadStats(); st.Trims != 1 {
 		t.Errorf("%d trims", st.Trims)
+	}
+	calls = nil
+	if err := newAccount(t, AccountOptions{}).Add(giveback.Least); err != nil {
+		t.Fatal(err)
+	}
+	if procfs.Anonymous() != 0 && !slices.Contains(calls, "Keep") {
+		t.Errorf("malloc was not told to keep pages: %v", calls)
 	}
 }
 

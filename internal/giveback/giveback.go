@@ -54,11 +54,14 @@ type Use struct {
 
 // all is what the Uses share.
 var all struct {
-	mu      sync.Mutex
-	uses    map[*Use]bool
-	kept    int64          // what malloc was told
-	over    chan struct{}  // closed when the goroutine is to end; nil if it does not run
-	running sync.WaitGroup // the goroutine
+	mu    sync.Mutex
+	uses  map[*Use]bool
+	over  chan struct{} // closed when the goroutine is to end; nil if it does not run
+	ended chan struct{} // closed when the goroutine that began last has ended
+
+	want    atomic.Int64 // how much malloc is to keep; written under mu
+	kept    atomic.Int64 // what malloc was told; written under telling
+	telling sync.Mutex   // held in Tell
 
 	giving sync.Mutex // held by the goroutine: another one may begin before the last one has ended
 	giver  giver      // under giving
@@ -78,10 +81,12 @@ func Begin(limit int64, always bool) *Use {
 	if always {
 		u.Wake()
 	}
+	Tell()
 	return u
 }
 
-// SetLimit says that the limit is another one.
+// SetLimit says that the limit is another one. As after SetRoom and Wake, the caller calls [Tell] some time later,
+// when it holds no lock.
 func (u *Use) SetLimit(limit int64) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -90,7 +95,7 @@ func (u *Use) SetLimit(limit int64) {
 }
 
 // SetRoom says whether there is room under the limit: without it, what malloc keeps in one arena is missing in
-// another one. It may be called often: malloc keeps less at once, and more after there was room for a second.
+// another one. It may be called often: malloc is to keep less at once, and more after there was room for a second.
 func (u *Use) SetRoom(yes bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -113,18 +118,29 @@ func (u *Use) End() {
 		all.over = nil
 	}
 	keep()
+	ended := all.ended
 	all.mu.Unlock()
-	if last {
-		all.running.Wait()
+	Tell()
+	if last && ended != nil {
+		<-ended
 	}
 }
 
-// keep tells malloc how much to keep: 0 while the goroutine does not run. The caller holds all.mu.
-func keep() {
-	k, ok := account.Process.Malloc().(account.Keeper)
-	if !ok {
-		return
+// Tell tells malloc how much to keep, if that has changed. That takes a lock of malloc, and waits while malloc gives
+// memory back. If another goroutine tells malloc already, Tell returns, and that one tells it this as well.
+func Tell() {
+	for all.want.Load() != all.kept.Load() && all.telling.TryLock() {
+		want := all.want.Load()
+		all.kept.Store(want)
+		if k, ok := account.Process.Malloc().(account.Keeper); ok {
+			k.Keep(want)
+		}
+		all.telling.Unlock()
 	}
+}
+
+// keep sets how much malloc is to keep: 0 while the goroutine does not run. The caller holds all.mu.
+func keep() {
 	bytes := int64(0)
 	if all.over != nil {
 		bytes = keepMost
@@ -139,10 +155,7 @@ func keep() {
 			bytes = 0
 		}
 	}
-	if bytes != all.kept {
-		all.kept = bytes
-		k.Keep(bytes)
-	}
+	all.want.Store(bytes)
 }
 
 // Wake starts the goroutine if it does not run. Package pace calls it when Least bytes or more are counted.
@@ -155,8 +168,11 @@ func (u *Use) Wake() {
 	if gcwatch.InBubble() {
 		return // the goroutine would belong to it
 	}
-	over := make(chan struct{})
-	all.over = over
+	over, ended := make(chan struct{}), make(chan struct{})
+	all.over, all.ended = over, ended
 	keep()
-	all.running.Go(func() { give(over) })
+	go func() {
+		defer close(ended)
+		give(over)
+	}()
 }

@@ -78,6 +78,7 @@ func give(over chan struct{}) {
 		}
 		g.round()
 		if g.calm >= giveCalm && account.Process.Held() < giveLeast && !needed(over) {
+			Tell()
 			return
 		}
 	}

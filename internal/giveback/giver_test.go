@@ -1,6 +1,7 @@
 package giveback
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -59,7 +60,7 @@ func TestKeep(t *testing.T) {
 	defer account.Process.SetMalloc(was)
 	want := func(when string, bytes int64) {
 		t.Helper()
-		if k.kept != bytes {
+		if Tell(); k.kept != bytes {
 			t.Errorf("%s malloc keeps %d bytes, want %d", when, k.kept, bytes)
 		}
 	}
@@ -89,4 +90,24 @@ func TestKeep(t *testing.T) {
 	want("after the last End", 0)
 	u.Wake()
 	want("after a Wake that comes late", 0)
+}
+
+// TestHammerUses begins and ends Uses in several goroutines, so that the last one ends while another begins.
+func TestHammerUses(t *testing.T) {
+	was := account.Process.Malloc()
+	k := new(keeper)
+	account.Process.SetMalloc(k)
+	defer account.Process.SetMalloc(was)
+	var over sync.WaitGroup
+	for range 4 {
+		over.Go(func() {
+			for range 2000 {
+				Begin(0, true).End()
+			}
+		})
+	}
+	over.Wait()
+	if k.kept != 0 || all.over != nil {
+		t.Errorf("malloc keeps %d bytes after the last End", k.kept)
+	}
 }
