@@ -31,7 +31,7 @@ const (
 // launch starts the collection that is due, in a goroutine of its own. It does nothing if
 // MaxGCShare delays the collection, unless regardless is set. The caller holds p.mu.
 func (p *pacer) launch(regardless bool) {
-	if p.state() != due || !regardless && time.Now().UnixNano() < p.from() || gcwatch.InBubble() || !p.to(begun) {
+	if p.state() != due || !regardless && gcwatch.Clock(time.Now()) < p.from() || gcwatch.InBubble() || !p.to(begun) {
 		return
 	}
 	account.Process.SetReclaimableAt(0) // from now on each allocation calls Pressure, and gives way
@@ -39,7 +39,7 @@ func (p *pacer) launch(regardless bool) {
 	go p.collect()
 }
 
-// from returns the time before which no collection begins, in Unix nanoseconds.
+// from returns the Clock before which no collection begins.
 func (p *pacer) from() int64 {
 	if p.scarce.Load() {
 		return min(p.notBefore.Load(), p.notBeforeScarce.Load())
@@ -74,8 +74,8 @@ func (p *pacer) collect() {
 	p.collector.note(took, everNow-ever, freed, reclaimable-was.reclaimable)
 	p.stats.cycles.Add(1)
 	share := float64(p.collector.cost()) / float64(runtime.GOMAXPROCS(0))
-	p.notBefore.Store(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay)))).UnixNano())
-	p.notBeforeScarce.Store(begin.Add(time.Duration(share / max(p.maxShare, hardShare))).UnixNano())
+	p.notBefore.Store(gcwatch.Clock(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay))))))
+	p.notBeforeScarce.Store(gcwatch.Clock(begin.Add(time.Duration(share / max(p.maxShare, hardShare)))))
 	p.stats.released.Add(freed)
 	p.barren.Store(freed == 0 && done)
 	if p.barren.Load() {
@@ -179,7 +179,7 @@ func (p *pacer) endOf(demanded bool, freed, held int64, begin time.Time) event {
 func (p *pacer) noteStuck(stuck int64, took time.Duration) {
 	p.stuck.Store(stuck)
 	if stuck > 0 {
-		p.loose.Store(time.Now().Add(loosePause * took).UnixNano())
+		p.loose.Store(gcwatch.Clock(time.Now().Add(loosePause * took)))
 	}
 }
 

@@ -108,7 +108,7 @@ func (p *pacer) stale() bool {
 	case idle, refused:
 		return true
 	case due:
-		return time.Now().UnixNano() >= p.from() || p.limitStale()
+		return gcwatch.Clock(time.Now()) >= p.from() || p.limitStale()
 	default: // only the limit needs a check
 		return p.limitStale()
 	}
@@ -138,7 +138,7 @@ func (p *pacer) giveWay() {
 	if reclaimable, _ := account.Process.Reclaimable(); reclaimable < p.yieldAt.Load() {
 		return // there is room
 	}
-	now, last := time.Now().UnixNano(), p.yielded.Load()
+	now, last := gcwatch.Clock(time.Now()), p.yielded.Load()
 	if now-last >= int64(yieldEach) && p.yielded.CompareAndSwap(last, now) {
 		p.stats.yields.Add(1)
 		begin := time.Now()
@@ -180,7 +180,7 @@ func (p *pacer) waitAtBound() {
 	timer := time.NewTimer(tick)
 	defer timer.Stop()
 	most := p.patience().bound
-	if start.UnixNano() < p.loose.Load() {
+	if gcwatch.Clock(start) < p.loose.Load() {
 		most = p.patience().loose
 	}
 	before, _ := p.counts()
@@ -213,7 +213,7 @@ func (p *pacer) waitAtBound() {
 
 // nudge starts the collection that is due, if MaxGCShare allows it by now.
 func (p *pacer) nudge() {
-	if p.state() != due || time.Now().UnixNano() < p.from() {
+	if p.state() != due || gcwatch.Clock(time.Now()) < p.from() {
 		return
 	}
 	p.mu.Lock()

@@ -150,11 +150,11 @@ type pacer struct {
 	heldAt          atomic.Int64 // number of held bytes at which the limit needs a check
 	takenAt         atomic.Int64 // number of reclaimable bytes ever taken at which the limit needs a check, if metered; else noBound
 	takenMost       atomic.Int64 // that number when all that was left is taken: goroutines wait for the check that is under way; noBound if not metered
-	notBefore       atomic.Int64 // no collection begins before this time, because of maxShare; in Unix nanoseconds
+	notBefore       atomic.Int64 // no collection begins before this time, because of maxShare; a Clock of package gcwatch, as those that follow
 	notBeforeScarce atomic.Int64 // takes the place of notBefore while there is no room; because of hardShare
 	stuck           atomic.Int64 // releases that were queued when a drain saw no progress, or 0
-	yielded         atomic.Int64 // when a goroutine yielded last; in Unix nanoseconds
-	loose           atomic.Int64 // until this time waits at the bound are short; in Unix nanoseconds
+	yielded         atomic.Int64 // when a goroutine yielded last
+	loose           atomic.Int64 // until this time waits at the bound are short
 
 	barren   atomic.Bool  // the last collection and all its releases have freed nothing
 	atBound  waitQueue    // goroutines that have taken beyond the bound

@@ -15,4 +15,10 @@ func InBubble() bool { return inBubble(time.Now()) }
 
 func inBubble(now time.Time) bool { return now.Unix() < realClock || now == now.Round(0) }
 
+// Clock returns a time in nanoseconds since the program has begun. Who sets the clock of the system does not change
+// it. In a bubble it is far below 0.
+func Clock(t time.Time) int64 { return int64(t.Sub(began)) }
+
+var began = time.Now()
+
 const realClock = 1_577_836_800 // the beginning of 2020, in Unix seconds

@@ -26,7 +26,7 @@ var waiting struct {
 	mu    sync.Mutex
 	calls []*nextCall
 	some  atomic.Bool
-	next  atomic.Int64 // the time, in Unix nanoseconds, from which Poll checks again
+	next  atomic.Int64 // the Clock from which Poll checks again
 
 	number uint64 // number of calls of Next
 	filled bool   // the runtime calls a filler after the next collection
@@ -164,7 +164,7 @@ func Poll() {
 	}
 	now := time.Now()
 	next := waiting.next.Load()
-	if now.UnixNano() < next || inBubble(now) || !waiting.next.CompareAndSwap(next, now.Add(pollInterval).UnixNano()) {
+	if Clock(now) < next || inBubble(now) || !waiting.next.CompareAndSwap(next, Clock(now.Add(pollInterval))) {
 		return
 	}
 	for _, c := range overdue() {

@@ -268,3 +268,18 @@ func TestInBubble(t *testing.T) {
 		t.Errorf("%d of 2 were called in a bubble", wrong.Load())
 	}
 }
+
+// TestClock has the clock of the system set back by an hour.
+func TestClock(t *testing.T) {
+	now := time.Now()
+	set := now
+	*(*uint64)(unsafe.Pointer(&set)) -= 3600 << 30 // the seconds of a Time that has a monotonic clock as well
+	if now.Unix()-set.Unix() != 3600 || Clock(set) != Clock(now) || Clock(now) <= 0 || Clock(now.Add(time.Second)) != Clock(now)+int64(time.Second) {
+		t.Errorf("%v: %d; %v: %d", now, Clock(now), set, Clock(set))
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if Clock(time.Now()) >= 0 {
+			t.Errorf("in a bubble: %d", Clock(time.Now()))
+		}
+	})
+}
