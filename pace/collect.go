@@ -57,9 +57,9 @@ func (p *pacer) collect() {
 	reclaimable, ever := account.Process.Reclaimable()
 	held := account.Process.Held()
 	p.mu.Lock()
-	demanded := p.demanded
+	certain := p.demanded || p.doubtful
 	p.mu.Unlock()
-	swept, sweeping := mark(&r, demanded)
+	swept, sweeping := mark(&r, certain)
 	p.to(completed)
 	stuck, done := drain(&r, swept, p.patience())
 	after := r.read()
@@ -78,12 +78,13 @@ func (p *pacer) collect() {
 	p.notBeforeScarce.Store(gcwatch.Clock(begin.Add(time.Duration(share / max(p.maxShare, hardShare)))))
 	p.stats.released.Add(freed)
 	p.barren.Store(freed == 0 && done)
+	p.doubtful = freed == 0 && !done
 	if p.barren.Load() {
 		p.notBeforeScarce.Store(p.notBefore.Load()) // there is no hurry
 	}
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
-	demanded = p.demanded
+	demanded := p.demanded
 	p.demanded = false
 	p.to(p.endOf(demanded && done, freed, held, begin))
 	p.admitted.Store(0)
@@ -107,13 +108,14 @@ func (p *pacer) collect() {
 // probe is still there. Then mark tries again.
 //
 // A request that has demanded the collection is refused if that finds nothing, so the sweep has to be over for
-// certain. With the race detector nothing but its report begins the walk, so it has to come soon.
-func mark(r *reader, demanded bool) (swept bool, took time.Duration) {
+// certain. So it has if the last collection has found nothing, as far as is known: goroutines at the bound wait until one
+// finds nothing. With the race detector nothing but its report begins the walk, so it has to come soon.
+func mark(r *reader, certain bool) (swept bool, took time.Duration) {
 	for _, patience := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		// The heap is at least as large as its live objects. Under a memory limit its goal changes all the time.
 		before := r.read()
 		more := before.goal - before.live
-		if demanded || race.Build || runtime.GOMAXPROCS(0) == 1 || more <= 0 || more > mostFill {
+		if certain || race.Build || runtime.GOMAXPROCS(0) == 1 || more <= 0 || more > mostFill {
 			break
 		}
 		probe := weak.Make(new([16]byte)) // smaller ones share their slots

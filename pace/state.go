@@ -183,6 +183,7 @@ type pacer struct {
 	uses     []use   // of the last look
 	aimed    aim     // likewise
 	demanded bool    // a request at a limit demands the collection that is due or under way
+	doubtful bool    // the last collection has freed nothing, and its sweep was not over for certain
 	before   int64   // the runtime's memory limit before Start
 	changed  bool    // the program has changed that limit since
 
