@@ -121,4 +121,10 @@ func TestNeighbour(t *testing.T) {
 	if g.excess < 100*mib {
 		t.Errorf("this process has taken 150 MiB that nobody has declared: the excess is %d MiB", g.excess/mib)
 	}
+
+	// The cgroup is gone. What is resident still counts.
+	write("sys/fs/cgroup/a/memory.current", "")
+	if n, _ := u.read(); n < 150*mib {
+		t.Errorf("%d bytes are used where that cannot be read", n)
+	}
 }

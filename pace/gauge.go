@@ -146,7 +146,7 @@ func (g *gauge) read(v view) {
 	g.excess = max(g.excess, g.limit/32)
 	g.last = now
 	reserved := g.real(v.reserved)
-	g.slack = max(g.excess, min(v.goroutines*g.real(v.mean)-reserved, g.limit/4))
+	g.slack = max(g.excess, min(v.goroutines*min(g.real(v.mean), g.limit)-reserved, g.limit/4))
 	d := now.since(g.at)
 	declared := g.real(d.declared)
 	committed := g.base + v.needs() + now.heaps + g.inUse + declared
@@ -252,7 +252,9 @@ func (g *gauge) batchScale() int64 {
 func (g *gauge) fade() { g.excess -= g.excess / 64 }
 
 // real returns how many bytes are used for that many declared bytes.
-func (g *gauge) real(declared int64) int64 { return int64(float64(declared) * g.scale) }
+func (g *gauge) real(declared int64) int64 {
+	return int64(min(float64(declared)*g.scale, math.MaxInt64/4))
+}
 
 // declared is the inverse of real.
 func (g *gauge) declared(real int64) int64 {

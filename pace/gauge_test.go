@@ -250,6 +250,13 @@ func TestSlack(t *testing.T) {
 	if g.read(see(r, large)); g.slack != max(was-500*mib, g.excess) {
 		t.Errorf("with 500 MiB in rooms: %d, before %d", g.slack, was)
 	}
+	g, r = newGauge(&u, 0, 0)
+	g.scale = mostScale
+	v := see(r, &u)
+	v.largest, v.mean, v.reserved = 1<<60, 1<<60, 0
+	if g.read(v); g.slack != g.limit/4 || g.room < -g.limit {
+		t.Errorf("with resources of 2^60 bytes: slack %d, room %d", g.slack, g.room)
+	}
 }
 
 // TestTwoUsages has two usages take turns in which leaves least room: nothing has changed then.
@@ -436,6 +443,7 @@ func TestNextPause(t *testing.T) {
 		{10 * time.Millisecond, 100 * mib, 80 * mib, guardLeast},
 		{10 * time.Millisecond, 100 * mib, -80 * mib, guardLeast},
 		{time.Millisecond, 2 * mib, noBound, guardMost},
+		{guardMost, 2 * mib, noBound, guardMost},
 	} {
 		if got := nextPause(row.pause, row.grown, row.room, limit); got != row.want {
 			t.Errorf("after %v in which %d came, with room for %d: %v, want %v", row.pause, row.grown, row.room, got, row.want)

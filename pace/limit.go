@@ -290,5 +290,5 @@ func nextPause(pause time.Duration, grown, room, limit int64) time.Duration {
 	}
 	const part = 8
 	at := float64(pause) * float64(max(room, 0)) / float64(part*grown)
-	return max(guardLeast, min(time.Duration(at), guardMost))
+	return max(guardLeast, time.Duration(min(at, float64(guardMost))))
 }

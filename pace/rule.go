@@ -70,7 +70,7 @@ func (c *collector) aim(v view, s space) aim {
 	}
 	a.at, a.bound = at, bound
 	if a.roomy = s.plenty || !limited; a.roomy {
-		a.yieldAt = min(bound-max(bound-at, 0)/2, at+max(at-a.baseline.reclaimable, 0))
+		a.yieldAt = min(bound-max(bound-at, 0)/2, at+min(max(at-a.baseline.reclaimable, 0), noBound-at))
 	}
 	switch {
 	case v.reclaimable >= at && v.reclaimable > 0:

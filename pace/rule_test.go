@@ -154,6 +154,9 @@ func TestAim(t *testing.T) {
 	if a := later.aim(v, s); a.bound != v.reclaimable || a.why != whyScarce {
 		t.Errorf("without room the bound is %d: %s", a.bound, a.why)
 	}
+	if a := later.aim(view{reading: reading{gogc: -1}, reclaimable: mib}, space{ceiling: noBound}); a.at != noBound || a.yieldAt != noBound || a.why != whyOff {
+		t.Errorf("with the collector off and no limit one is due at %d, and goroutines yield at %d: %s", a.at, a.yieldAt, a.why)
+	}
 	p, begin := new(pacer), time.Now().Add(-time.Hour)
 	if p.takeBaseline(reading{}, 0, 0, begin); p.collector.based != begin {
 		t.Error("the time since the baseline does not begin with the collection")

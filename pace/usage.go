@@ -101,7 +101,13 @@ func (m *cgroupUsage) read() (used, limit int64) {
 		if g.limit == 0 {
 			continue
 		}
-		n := max(g.usageFile.Read(cgroup.Number)-g.cache, 0)
+		n := max(g.usageFile.Read(func(text []byte) int64 {
+			if len(text) == 0 {
+				all, _ := procfs.Self()
+				return all + g.cache // the file cannot be read: the cgroup is gone
+			}
+			return cgroup.Number(text)
+		})-g.cache, 0)
 		if limit == 0 || g.limit-n < limit-used {
 			used, limit = n, g.limit
 		}
