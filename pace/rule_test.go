@@ -4,6 +4,10 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/giveback"
+	"github.com/cheapgo/cheap/internal/procfs"
 )
 
 func TestBound(t *testing.T) {
@@ -136,46 +140,279 @@ func TestNextBackoff(t *testing.T) {
 	}
 }
 
-// TestAim looks at what moves an aim: the first collection under a limit begins early, and without room nothing is
-// left that may come.
+// TestAim has one number after the other move an aim.
 func TestAim(t *testing.T) {
-	v := view{reading: reading{gogc: 100}, reclaimable: mib, held: mib}
-	later := collector{backoff: 1, cycles: 1}
-	first := collector{backoff: 1}
-	s := space{metered: true, ceiling: 1 << 30, left: 1 << 30, least: 5 * mib}
-	if a, b := first.aim(v, s), later.aim(v, s); a.at >= b.at || a.bound != b.bound {
-		t.Errorf("the first collection is due at %d, later ones at %d", a.at, b.at)
+	now := time.Unix(1<<40, 0)
+	hour := [4]time.Duration{time.Hour, time.Hour, time.Hour, time.Hour}
+	for _, row := range []struct {
+		name   string
+		change func(c *collector, v *view, s *space)
+		want   func(a *aim)
+	}{
+		{"a limit of which more than half is used", nil, nil},
+		{"the first collection", func(c *collector, v *view, s *space) { c.cycles = 0 }, func(a *aim) { a.at, a.reclaimableAt = 12*mib, 11*mib }},
+		{"much comes meanwhile", func(c *collector, v *view, s *space) { c.leads[2] = 5 * mib }, func(a *aim) { a.at, a.reclaimableAt = 17*mib, 13*mib+mib/2 }},
+		{"a collection is due", func(c *collector, v *view, s *space) { v.reclaimable = 20 * mib }, func(a *aim) { a.event, a.reclaimableAt = reached, 21*mib }},
+		{"half was closed by hand", func(c *collector, v *view, s *space) { v.reclaimable = mib }, func(a *aim) {
+			a.baseline.reclaimable, a.at, a.bound, a.reclaimableAt = mib, 17*mib+5*mib/8, 20*mib, 9*mib+5*mib/16
+		}},
+		{"much is reachable", func(c *collector, v *view, s *space) {
+			c.baseline.reclaimable, v.reclaimable, s.left, s.ceiling = 20*mib, 20*mib, noBound/4, noBound/4
+		}, func(a *aim) {
+			a.baseline.reclaimable, a.bound, a.at, a.reclaimableAt, a.below = 20*mib, 58*mib, 53*mib+mib/4, 36*mib+mib/2+mib/8, 10*mib
+		}},
+		{"the kernel leaves less than the ceiling", func(c *collector, v *view, s *space) { s.left = 6 * mib }, func(a *aim) { a.bound, a.at, a.reclaimableAt = 16*mib, 14*mib+mib/4, 12*mib+mib/8 }},
+		{"it leaves nothing", func(c *collector, v *view, s *space) { s.left, v.reclaimable = 0, 2*mib }, func(a *aim) {
+			a.bound, a.at, a.reclaimableAt = 7*mib, 6*mib+3*mib/8, 2*mib+(4*mib+3*mib/8)/2
+		}},
+		{"what is counted leaves nothing", func(c *collector, v *view, s *space) {
+			s.metered, s.ceiling, v.reclaimable, c.cycles = false, v.held, 2*mib, 0
+		}, func(a *aim) {
+			a.bound, a.at, a.reclaimableAt = 6*mib, 5*mib+mib/2, 3*mib+3*mib/4
+		}},
+		{"no room", func(c *collector, v *view, s *space) { s.scarce, s.left = true, 0 }, func(a *aim) {
+			a.bound, a.at, a.reclaimableAt, a.why, a.event = 10*mib, 9*mib, 11*mib, whyScarce, reached
+		}},
+		{"no room, and nothing to release", func(c *collector, v *view, s *space) { s.scarce, s.left, v.reclaimable = true, 0, 0 }, func(a *aim) {
+			a.bound, a.at, a.reclaimableAt, a.why, a.baseline.reclaimable = 0, 0, mib, whyScarce, 0
+		}},
+		{"room", func(c *collector, v *view, s *space) { s.roomy = true }, func(a *aim) { a.bound = 60 * mib }},
+		{"room, and little is left", func(c *collector, v *view, s *space) { s.roomy, s.left = true, 30*mib }, func(a *aim) { a.bound = 40 * mib }},
+		{"plenty, and a collection costs little", func(c *collector, v *view, s *space) { s.roomy, s.plenty = true, true }, func(a *aim) {
+			a.bound, a.why, a.roomy, a.yieldAt, a.at, a.reclaimableAt = 60*mib, whyPlenty, true, 2*(19*mib+mib/2)-2*mib, 19*mib+mib/2, 14*mib+3*mib/4
+		}},
+		{"plenty, and a collection costs much", func(c *collector, v *view, s *space) { s.roomy, s.plenty, c.costs = true, true, hour }, func(a *aim) {
+			a.bound, a.why, a.roomy, a.yieldAt, a.at, a.reclaimableAt = 60*mib, whyPlenty, true, 60*mib-25*mib/2, 35*mib, 10*mib+25*mib/2
+		}},
+		{"no limit", func(c *collector, v *view, s *space) { *s = space{ceiling: noBound, left: 0} }, func(a *aim) {
+			a.baseline.pays, a.bound, a.at, a.roomy, a.why = unlimited, 70*mib, 61*mib+mib/2, true, whyGOGC
+			a.yieldAt, a.reclaimableAt = 70*mib-(8*mib+mib/2)/2, 10*mib+(51*mib+mib/2)/2
+		}},
+		{"GOGC=0", func(c *collector, v *view, s *space) { *s, v.gogc = space{ceiling: noBound}, 0 }, func(a *aim) {
+			a.baseline.pays, a.bound, a.at, a.roomy, a.why = unlimited, 66*mib, 58*mib, true, whyGOGC
+			a.yieldAt, a.reclaimableAt = 62*mib, 34*mib
+		}},
+		{"GOGC=off", func(c *collector, v *view, s *space) { *s, v.gogc = space{ceiling: noBound}, -1 }, func(a *aim) {
+			a.baseline.pays, a.bound, a.at, a.yieldAt, a.roomy, a.why, a.reclaimableAt = unlimited, noBound, noBound, noBound, true, whyOff, 18*mib
+		}},
+		{"nothing has come since vain collections", func(c *collector, v *view, s *space) { c.futileEver = v.ever }, func(a *aim) { a.event = none }},
+		{"nothing has come for long", func(c *collector, v *view, s *space) { c.futileEver, c.futileUntil = v.ever, v.at.Add(-1) }, nil},
+		{"something has come", func(c *collector, v *view, s *space) { c.futileUntil = v.at.Add(time.Hour) }, nil},
+	} {
+		c := collector{baseline: baseline{heap: mib, reclaimable: 2 * mib}, based: now.Add(-time.Second), backoff: 1, cycles: 1, futileEver: -1, futileUntil: now}
+		v := view{reading: reading{gogc: 100, heap: 4 * mib, live: 3 * mib}, at: now, reclaimable: 10 * mib, held: 30 * mib, ever: 7}
+		s := space{metered: true, ceiling: 130 * mib, left: 60 * mib, least: 5 * mib}
+		want := aim{baseline: baseline{heap: 3 * mib, reclaimable: 2 * mib, pays: floor}, event: resumed, at: 19*mib + mib/2, why: whyLimit, bound: 22 * mib, reclaimableAt: 14*mib + 3*mib/4}
+		if row.change != nil {
+			row.change(&c, &v, &s)
+		}
+		if row.want != nil {
+			row.want(&want)
+		}
+		if got := c.aim(v, s); got != want {
+			t.Errorf("%s:\n%+v, want\n%+v", row.name, got, want)
+		}
 	}
-	s.ceiling, s.left = v.held, 0
-	if a := later.aim(v, s); a.bound != s.least || a.why != whyLimit {
-		t.Errorf("with little room the bound is %d: %s", a.bound, a.why)
-	}
-	s.scarce = true
-	if a := later.aim(v, s); a.bound != v.reclaimable || a.why != whyScarce {
-		t.Errorf("without room the bound is %d: %s", a.bound, a.why)
-	}
-	if a := later.aim(view{reading: reading{gogc: -1}, reclaimable: mib}, space{ceiling: noBound}); a.at != noBound || a.yieldAt != noBound || a.why != whyOff {
-		t.Errorf("with the collector off and no limit one is due at %d, and goroutines yield at %d: %s", a.at, a.yieldAt, a.why)
-	}
-	p, begin := new(pacer), time.Now().Add(-time.Hour)
+	p, begin := new(pacer), now.Add(-time.Hour)
 	if p.takeBaseline(reading{}, 0, 0, begin); p.collector.based != begin {
 		t.Error("the time since the baseline does not begin with the collection")
 	}
 }
 
-// TestSpace uses more and more of a limit.
-func TestSpace(t *testing.T) {
+// TestWorth compares the bytes that are worth a collection with √(2 × rate × cost × room × 2.5).
+func TestWorth(t *testing.T) {
+	now := time.Unix(1<<40, 0)
 	for _, row := range []struct {
-		used          int64
-		roomy, plenty bool
-	}{{40 * mib, true, true}, {560 * mib, true, false}, {900 * mib, false, false}} {
-		var u fakeUsage
-		g, r := newGauge(&u, 5*mib, 3*mib)
-		u.used, g.last.used, g.at.used = row.used, row.used, row.used
-		v := see(r, &u)
-		s := g.find(v)
-		if s.roomy != row.roomy || s.plenty != row.plenty || s.takenAt-v.ever != 2*(s.heldAt-v.held) {
-			t.Errorf("%d MiB are used: %+v", row.used/mib, s)
+		name   string
+		change func(c *collector, v *view)
+		room   int64 // MiB
+		want   float64
+	}{
+		{"8 MiB have come in a second, and a collection costs 1 ms", nil, 100, 2},
+		{"it costs 4 ms at least", func(c *collector, v *view) { c.costs = [4]time.Duration{9e6, 8e6, 3e6, 7e6} }, 100, 4},
+		{"the first one has cost 3 ms", func(c *collector, v *view) { c.note(3e6, 0, 0, 0) }, 100, 4},
+		{"next to nothing has come", func(c *collector, v *view) { v.reclaimable = 2 * mib }, 200, 1},
+		{"more room than has a price", nil, 1000, 3.919},
+		{"no room", nil, -5, 0},
+		{"no time has passed", func(c *collector, v *view) { c.based = now }, 100, 2000},
+		{"the time is earlier", func(c *collector, v *view) { c.based = now.Add(time.Hour) }, 100, 2000},
+	} {
+		c := collector{baseline: baseline{reclaimable: 2 * mib}, based: now.Add(-time.Second)}
+		v := view{at: now, reclaimable: 10 * mib}
+		if row.change != nil {
+			row.change(&c, &v)
 		}
+		if got := float64(c.worth(v, row.room*mib)) / mib; math.Abs(got-row.want) > row.want/1000 {
+			t.Errorf("%s: %.3f MiB, want %.3f", row.name, got, row.want)
+		}
+	}
+}
+
+// TestNote has more collections noted than are remembered.
+func TestNote(t *testing.T) {
+	c := collector{backoff: 1}
+	for i, step := range []struct {
+		cost, lead, wantCost, wantLead int64
+	}{{5, 9, 5, 9}, {7, 3, 5, 9}, {8, 2, 5, 9}, {9, 2, 5, 9}, {6, 1, 6, 3}, {9, 1, 6, 2}} {
+		if c.note(time.Duration(step.cost), step.lead, 0, 100); int64(c.cost()) != step.wantCost || c.lead(true) != step.wantLead || c.backoff != min(int64(2)<<i, int64(mostBackoff)) {
+			t.Errorf("step %d: %+v", i, c)
+		}
+	}
+}
+
+// TestSpace has one number after the other move the space that a limit of 640 MiB leaves. A declared byte takes two.
+func TestSpace(t *testing.T) {
+	u, shared := new(fakeUsage), &cgroupUsage{}
+	for _, row := range []struct {
+		name   string
+		change func(g *gauge, v *view)
+		room   int64
+		want   func(s *space)
+	}{
+		// room = 640 - 32 - 200 used - 16 of the largest + 3/4 of 4 that are free and not stuck - 8 reserved - 20 of slack
+		{"a third is used", nil, 367 * mib, nil},
+		// Nothing is free but stuck, and the excess of a quarter is the slack.
+		{"all is used", func(g *gauge, v *view) { v.uses[0].used = 620 * mib }, -196 * mib, func(s *space) {
+			s.scarce, s.roomy, s.plenty, s.ceiling, s.goLimit, s.left = true, false, false, 0, 22*mib, 0
+			s.heldAt, s.takenAt, s.takenMost = 60*mib+leastStep/2, 1000*mib+leastStep, 1000*mib
+			s.malloc = mallocSpace{limited: true, near: true, little: true, learn: true, stale: true}
+		}},
+		{"the scale is not known", func(g *gauge, v *view) { g.known = false }, 367 * mib, func(s *space) {
+			s.heldAt, s.takenAt = 60*mib+5*mib/unknownScale, 1000*mib+10*mib/unknownScale
+		}},
+		{"malloc has handed out much", func(g *gauge, v *view) { g.inUse = 300 * mib }, 234 * mib, func(s *space) {
+			s.ceiling, s.goLimit, s.plenty = 177*mib, 254*mib, false
+		}},
+		{"what was free is in use again", func(g *gauge, v *view) { g.at.declared = 30 * mib }, 364 * mib, func(s *space) {
+			s.ceiling, s.goLimit, s.malloc.stale = 242*mib, 384*mib, true
+		}},
+		{"something was released", func(g *gauge, v *view) { g.at.declared = 60 * mib }, 382 * mib, func(s *space) {
+			s.ceiling, s.goLimit, s.malloc.stale, s.malloc.loose = 251*mib, 402*mib, true, true
+		}},
+		{"code was read", func(g *gauge, v *view) { g.last.files = 15 * mib }, 371*mib + mib/2, func(s *space) {
+			s.ceiling, s.goLimit = 245*mib+3*mib/4, 391*mib+mib/2
+		}},
+		{"the last sample was by another usage", func(g *gauge, v *view) { g.at.by, g.at.files, g.at.declared = &fakeUsage{}, 10*mib, 40*mib }, 367 * mib, func(s *space) {
+			s.malloc.stale = true
+		}},
+		{"a neighbour has taken 200 MiB", func(g *gauge, v *view) {
+			g.by, g.at.by, g.last.by, v.uses[0] = shared, shared, shared, use{shared, 400 * mib, 640 * mib}
+		}, 167 * mib, func(s *space) {
+			s.ceiling, s.goLimit, s.left, s.takenMost, s.plenty = 143*mib+mib/2, 187*mib, 110*mib, 1110*mib, false
+		}},
+		{"no limit", func(g *gauge, v *view) { v.limit, v.uses = 0, nil }, 0, func(s *space) {
+			*s = space{ceiling: noBound, heldAt: noBound, takenAt: noBound, takenMost: noBound}
+		}},
+		{"no limit, and little is held", func(g *gauge, v *view) { v.limit, v.uses, v.held = 0, nil, 4*mib }, 0, func(s *space) {
+			*s = space{ceiling: noBound, heldAt: giveback.Least, takenAt: noBound, takenMost: noBound}
+		}},
+		{"a limit of what is counted", func(g *gauge, v *view) { v.limit, v.uses = 128*mib, nil }, 0, func(s *space) {
+			*s = space{ceiling: 106 * mib, heldAt: 62 * mib, goLimit: 66 * mib, takenAt: noBound, takenMost: noBound}
+		}},
+		{"the limit of the cgroup is gone", func(g *gauge, v *view) { v.uses[0].limit = 0 }, noBound, func(s *space) {
+			s.ceiling, s.goLimit, s.left, s.takenMost = 60*mib+1<<60, 20*mib+noBound/4, 0, 1000*mib
+			s.malloc = mallocSpace{learn: true, stale: true}
+		}},
+	} {
+		g := &gauge{
+			by: u, scale: 2, known: true, free: 10 * mib, stuck: mib, inUse: 5 * mib, base: 10 * mib,
+			at:   moment{by: u, used: 190 * mib, anonymous: 170 * mib, files: 20 * mib, goBytes: 20 * mib, heaps: 12 * mib, declared: 45 * mib},
+			last: moment{by: u, used: 195 * mib, anonymous: 175 * mib, files: 20 * mib, goBytes: 20 * mib, heaps: 12 * mib, declared: 48 * mib},
+		}
+		v := view{
+			reading: reading{total: 20 * mib, heap: 8 * mib, live: 8 * mib, reserve: 2 * mib}, limit: 640 * mib, uses: []use{{u, 200 * mib, 640 * mib}},
+			held: 60 * mib, declared: 50 * mib, idle: 2 * mib, reserved: 4 * mib, mean: mib, largest: 8 * mib, goroutines: 10,
+			anonymous: 180 * mib, files: 20 * mib, ever: 1000 * mib,
+		}
+		want := space{
+			metered: true, ceiling: 243*mib + mib/2, heldAt: 65 * mib, goLimit: 387 * mib, takenAt: 1010 * mib, takenMost: 1210 * mib,
+			left: 210 * mib, least: 5 * mib, roomy: true, plenty: true, malloc: mallocSpace{limited: true, learn: true},
+		}
+		if row.change != nil {
+			row.change(g, &v)
+		}
+		if row.want != nil {
+			row.want(&want)
+		}
+		if got := g.find(v); got != want || g.room != row.room {
+			t.Errorf("%s: room %.3f, want %.3f\n%+v, want\n%+v", row.name, float64(g.room)/mib, float64(row.room)/mib, got, want)
+		}
+	}
+}
+
+// TestBatchScale has batches be small where the scale is not known, unless the limit is large.
+func TestBatchScale(t *testing.T) {
+	for _, row := range []struct {
+		g    gauge
+		want int64
+	}{
+		{gauge{scale: 5, known: true}, 1}, {gauge{limit: 1 << 30, scale: 1}, unknownScale}, {gauge{limit: 4 << 30, scale: 1}, unknownScale / 4},
+		{gauge{limit: 1 << 50, scale: 1}, 1}, {gauge{limit: 1 << 30, scale: 2.5, known: true}, 2},
+	} {
+		if got := row.g.batchScale(); got != row.want {
+			t.Errorf("%+v: %d, want %d", row.g, got, row.want)
+		}
+	}
+}
+
+// A pressCounter counts how often goroutines reach a bound.
+type pressCounter struct {
+	account.Pacer
+	n int
+}
+
+func (c *pressCounter) Pressure() { c.n++ }
+
+// A keepingMalloc notes what it is to keep.
+type keepingMalloc struct {
+	fakeMalloc
+	kept int64
+}
+
+func (m *keepingMalloc) Keep(bytes int64) { m.kept = bytes }
+
+// TestApply looks whether each number of a plan gets to where it belongs.
+func TestApply(t *testing.T) {
+	var counter pressCounter
+	m := &keepingMalloc{fakeMalloc: fakeMalloc{func(string) {}}}
+	withMalloc(t, m, nil)
+	account.Process.SetPacer(&counter)
+	defer account.Process.SetPacer(nil)
+	a := newAccount(t, AccountOptions{})
+	p := new(pacer)
+	p.giving = giveback.Begin(0, false)
+	defer p.giving.End()
+	n := plan{
+		gauge: gauge{limit: 1 << 30, scale: 3, known: true},
+		space: space{scarce: true, roomy: true, heldAt: noBound - 1, takenAt: 11, takenMost: 12, ceiling: account.Process.Held() + 100},
+		aim:   aim{event: none, bound: 13, yieldAt: 14, roomy: true, reclaimableAt: noBound},
+		task:  readTask,
+	}
+	apply := func(limit int64) (kept int64) {
+		p.apply(view{limit: limit, held: giveback.Least}, n)
+		giveback.Tell()
+		if procfs.Anonymous() == 0 {
+			return limit / 8 &^ (32*mib - 1) // the goroutine does not run there
+		}
+		return m.kept
+	}
+	if kept := apply(1 << 30); kept != 128*mib || p.takenAt.Load() != 11 || p.takenMost.Load() != 12 || p.bound.Load() != 13 || p.yieldAt.Load() != 14 {
+		t.Errorf("malloc keeps %d; %d, %d, %d, %d", kept, p.takenAt.Load(), p.takenMost.Load(), p.bound.Load(), p.yieldAt.Load())
+	}
+	l := &account.Process
+	if l.Scale() != 3 || !l.Roomy() || l.Headroom() != 100 || !p.scarce.Load() || mallocTask(p.todo.Load()) != readTask || p.heldAt.Load() != noBound-1 {
+		t.Errorf("%d, %v, %d, %v, %d, %d", l.Scale(), l.Roomy(), l.Headroom(), p.scarce.Load(), p.todo.Load(), p.heldAt.Load())
+	}
+	for i := range 2 { // while nothing is due, and then
+		if err := a.Add(1); err != nil || counter.n != i || p.busy() != (i == 1) {
+			t.Errorf("%v, %d calls, busy %v", err, counter.n, p.busy())
+		}
+		n.aim.event = reached
+		if kept := apply(200 * mib); kept != 0 {
+			t.Errorf("with a small limit malloc keeps %d", kept)
+		}
+	}
+	if v, anonymous := viewOf(reading{}), procfs.Anonymous(); abs(v.anonymous-anonymous) > 4*mib {
+		t.Errorf("%d bytes are anonymous, or %d", v.anonymous, anonymous)
 	}
 }
