@@ -184,7 +184,7 @@ type Stats struct {
 	Used        int64 // bytes that counted against Limit when the package read them last, as far as the kernel says; else 0
 	Room        int64 // how many more there might be, then; else 0
 
-	Due int64  // number of Reclaimable bytes at which the next collection begins, as of the last look; 0 before Start
+	Due int64  // number of Reclaimable bytes at which the next collection begins, as of the last look; math.MaxInt64 if GOGC is off and there is no limit; 0 before Start
 	Why string // why at that number; "" before Start
 
 	// Arenas is the number of arenas that glibc's malloc had when there was little room for the first

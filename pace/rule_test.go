@@ -219,7 +219,7 @@ func TestAim(t *testing.T) {
 	}
 }
 
-// TestWorth compares the bytes that are worth a collection with √(2 × rate × cost × room × 2.5).
+// TestWorth compares the bytes that are worth a collection with √(2 × rate × cost × room) × √roomPrice.
 func TestWorth(t *testing.T) {
 	now := time.Unix(1<<40, 0)
 	for _, row := range []struct {
@@ -228,21 +228,21 @@ func TestWorth(t *testing.T) {
 		room   int64 // MiB
 		want   float64
 	}{
-		{"8 MiB have come in a second, and a collection costs 1 ms", nil, 100, 2},
-		{"it costs 4 ms at least", func(c *collector, v *view) { c.costs = [4]time.Duration{9e6, 8e6, 3e6, 7e6} }, 100, 4},
-		{"the first one has cost 3 ms", func(c *collector, v *view) { c.note(3e6, 0, 0, 0) }, 100, 4},
-		{"next to nothing has come", func(c *collector, v *view) { v.reclaimable = 2 * mib }, 200, 1},
-		{"more room than has a price", nil, 1000, 3.919},
+		{"8 MiB have come in a second, and a collection costs 1 ms", nil, 250, 2},
+		{"it costs 4 ms at least", func(c *collector, v *view) { c.costs = [4]time.Duration{9e6, 8e6, 3e6, 7e6} }, 250, 4},
+		{"the first one has cost 3 ms", func(c *collector, v *view) { c.note(3e6, 0, 0, 0) }, 250, 4},
+		{"next to nothing has come", func(c *collector, v *view) { v.reclaimable = 2 * mib }, 125, 0.5},
+		{"more room than has a price", nil, 1000, 2.4787},
 		{"no room", nil, -5, 0},
-		{"no time has passed", func(c *collector, v *view) { c.based = now }, 100, 2000},
-		{"the time is earlier", func(c *collector, v *view) { c.based = now.Add(time.Hour) }, 100, 2000},
+		{"no time has passed", func(c *collector, v *view) { c.based = now }, 250, 2000},
+		{"the time is earlier", func(c *collector, v *view) { c.based = now.Add(time.Hour) }, 250, 2000},
 	} {
 		c := collector{baseline: baseline{reclaimable: 2 * mib}, based: now.Add(-time.Second)}
 		v := view{at: now, reclaimable: 10 * mib}
 		if row.change != nil {
 			row.change(&c, &v)
 		}
-		if got := float64(c.worth(v, row.room*mib)) / mib; math.Abs(got-row.want) > row.want/1000 {
+		if got := float64(c.worth(v, row.room*mib)) / mib / math.Sqrt(roomPrice); math.Abs(got-row.want) > row.want/1000 {
 			t.Errorf("%s: %.3f MiB, want %.3f", row.name, got, row.want)
 		}
 	}

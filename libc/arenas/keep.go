@@ -15,8 +15,8 @@ import (
 // request took a quarter of the processor time with KeepPages. Package pace does the same while it is started, so a
 // program that calls pace.Start does not call KeepPages.
 //
-// Up to 256 MiB of an arena are kept, or a 16th of the limit of the container. KeepPages does nothing in a container
-// of less than 256 MiB; if the environment has MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, MALLOC_TOP_PAD_ or
+// Up to 256 MiB of an arena are kept, or a 16th of the limit that the container has at the call. Nothing is kept in a
+// container of less than 256 MiB; if the environment has MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, MALLOC_TOP_PAD_ or
 // MALLOC_MMAP_MAX_, or a tunable of that kind; and with another malloc than glibc's. It ends the adjustment of these
 // numbers by glibc: after stop an arena keeps 8 MiB.
 func KeepPages() (stop func()) {
