@@ -42,15 +42,14 @@ func kilobytes(line []byte, name string) (bytesOf int64, ok bool) {
 // The kernel keeps these counts for each processor, and adds them up now and then, so they may be wrong
 // by some hundred KiB. smaps_rollup, which Linux has since 4.14, walks the page tables.
 func Resident(statm []byte, page int64) (all, file int64) {
-	fields := bytes.Fields(statm) // size, resident, shared, …
-	if len(fields) < 3 {
-		return 0, 0
-	}
-	all, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	_, rest, _ := bytes.Cut(statm, []byte(" ")) // size, resident, shared, …
+	resident, rest, _ := bytes.Cut(rest, []byte(" "))
+	shared, _, _ := bytes.Cut(rest, []byte(" "))
+	all, err := strconv.ParseInt(string(resident), 10, 64)
 	if err != nil {
 		return 0, 0
 	}
-	file, err = strconv.ParseInt(string(fields[2]), 10, 64)
+	file, err = strconv.ParseInt(string(shared), 10, 64)
 	if err != nil {
 		return 0, 0
 	}
