@@ -260,14 +260,14 @@ func (b *builder) function(f runtime.Frame) *profile.Function {
 // isOurs reports whether a function is one of this module's that allocate, or free, for a program.
 // A replace line may give a drop-in the path of the original, which allocates nothing here.
 func isOurs(function string) bool {
-	if strings.HasPrefix(function, "github.com/CannibalVox/cgoalloc.") || strings.HasPrefix(function, "github.com/CannibalVox/cgoparam.") {
+	if strings.HasPrefix(function, "github.com/CannibalVox/cgoalloc.") {
 		return true
 	}
 	rest, ok := strings.CutPrefix(function, "github.com/cheapgo/cheap")
 	if !ok {
 		return false
 	}
-	for _, p := range []string{".", "/internal/", "/own.", "/own/internal/", "/libc.", "/inspect/leaktest.(*Allocator).", "/x/arrow.", "/x/cgoalloc.", "/x/cgoparam."} {
+	for _, p := range []string{".", "/internal/", "/own.", "/own/internal/", "/libc.", "/inspect/leaktest.(*Allocator).", "/x/arrow.", "/x/cgoalloc."} {
 		if strings.HasPrefix(rest, p) {
 			return true
 		}

@@ -8,7 +8,6 @@ require (
 	github.com/cheapgo/cheap v0.0.0
 	github.com/cheapgo/cheap/inspect v0.0.0
 	github.com/cheapgo/cheap/x/cgoalloc v0.0.0
-	github.com/cheapgo/cheap/x/cgoparam v0.0.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
@@ -26,5 +25,4 @@ replace (
 	github.com/cheapgo/cheap => ..
 	github.com/cheapgo/cheap/inspect => ../inspect
 	github.com/cheapgo/cheap/x/cgoalloc => ../x/cgoalloc
-	github.com/cheapgo/cheap/x/cgoparam => ../x/cgoparam
 )

@@ -31,9 +31,7 @@ var ranBy = map[string]string{
 	"seq 100000 | GOWORK=off go run . 12345": "TestProgram",
 
 	"go mod edit -require=github.com/cheapgo/cheap/x/cgoalloc@v0.0.0 -replace=github.com/cheapgo/cheap/x/cgoalloc=../cheap/x/cgoalloc -replace=github.com/cheapgo/cheap=../cheap": "TestDropIns",
-	"go mod edit -require=github.com/cheapgo/cheap/x/cgoparam@v0.0.0 -replace=github.com/cheapgo/cheap/x/cgoparam=../cheap/x/cgoparam -replace=github.com/cheapgo/cheap=../cheap": "TestDropIns",
 	"go mod edit -replace=github.com/CannibalVox/cgoalloc=../cheap/x/cgoalloc -replace=github.com/cheapgo/cheap=../cheap":                                                         "TestDropIns",
-	"go mod edit -replace=github.com/CannibalVox/cgoparam=../cheap/x/cgoparam -replace=github.com/cheapgo/cheap=../cheap":                                                         "TestDropIns",
 }
 
 // Flags of the go command that documents use, and whether a value follows one that has no "=".

@@ -7,43 +7,15 @@ import (
 	"testing"
 )
 
-// dropInGuide is the document that says how a program gets the drop-ins, under their own paths or
-// under those of the originals.
+// dropInGuide is the document that says how a program gets the drop-in, under its own path or under that
+// of the original.
 const dropInGuide = "docs/porting.md"
 
-// A dropIn is one of them, with a package that imports the original, and what a program that calls
-// it prints.
-type dropIn struct {
-	name, dependency, prints string
-	needsCgo                 bool
-}
-
-var dropIns = []dropIn{
-	{"cgoparam", `package dependency
-
-import (
-	"fmt"
-	"unsafe"
-
-	"github.com/CannibalVox/cgoparam"
-)
-
-// Print needs alignment to 16, which the original does not have.
-func Print() {
-	alloc := cgoparam.GetAlloc()
-	defer cgoparam.ReturnAlloc(alloc)
-	aligned := true
-	for range 10 {
-		aligned = aligned && uintptr(alloc.Malloc(1))%16 == 0
-	}
-	p := (*[5]byte)(alloc.CString("hello"))
-	q := (*[5]byte)(alloc.CBytes(p[:]))
-	fmt.Println(string(q[:]), aligned, describe(alloc))
-}
-
-func describe(alloc *cgoparam.Allocator) bool { return alloc.Malloc(0) != unsafe.Pointer(nil) }
-`, "hello true true\n", false},
-	{"cgoalloc", `package dependency
+// The paths of cgoalloc and of the drop-in, and a package that imports the original.
+const (
+	original   = "github.com/CannibalVox/cgoalloc"
+	dropIn     = modulePath + "/x/cgoalloc"
+	dependency = `package dependency
 
 import (
 	"fmt"
@@ -71,42 +43,38 @@ func Print() {
 	blocks.Free(block)
 	blocks.Free(block)
 }
-`, "hello\ntrue\n", true},
-}
+`
+)
 
-// TestDropIns runs the commands of the document, and a program. Either the program imports a
+// TestDropIns runs the commands of the document, and a program. Either the program imports the
 // drop-in, or a module that it requires imports the original.
 func TestDropIns(t *testing.T) {
 	t.Parallel()
-	cgo := goEnv(t, "CGO_ENABLED") == "1"
-	for _, d := range dropIns {
-		if d.needsCgo && !cgo {
-			continue
-		}
-		original, ours := "github.com/CannibalVox/"+d.name, modulePath+"/x/"+d.name
-		t.Run("way=import/package="+d.name, func(t *testing.T) {
-			t.Parallel()
-			d.run(t, "-require="+ours+"@", map[string]string{
-				"hello/go.mod":                   "module example.com/hello\n\ngo 1.22\n",
-				"hello/main.go":                  "package main\n\nimport \"example.com/hello/dependency\"\n\nfunc main() { dependency.Print() }\n",
-				"hello/dependency/dependency.go": strings.ReplaceAll(d.dependency, original, ours),
-			})
-		})
-		t.Run("way=replace/package="+d.name, func(t *testing.T) {
-			t.Parallel()
-			d.run(t, "-replace="+original+"=", map[string]string{
-				"dependency/go.mod":        "module example.com/dependency\n\ngo 1.22\n\nrequire " + original + " v1.1.0\n",
-				"dependency/dependency.go": d.dependency,
-
-				"hello/go.mod":  "module example.com/hello\n\ngo 1.22\n\nrequire example.com/dependency v0.0.0\n\nreplace example.com/dependency => ../dependency\n",
-				"hello/main.go": "package main\n\nimport \"example.com/dependency\"\n\nfunc main() { dependency.Print() }\n",
-			})
-		})
+	if goEnv(t, "CGO_ENABLED") != "1" {
+		return
 	}
+	t.Run("import", func(t *testing.T) {
+		t.Parallel()
+		runDropIn(t, "-require="+dropIn+"@", map[string]string{
+			"hello/go.mod":                   "module example.com/hello\n\ngo 1.22\n",
+			"hello/main.go":                  "package main\n\nimport \"example.com/hello/dependency\"\n\nfunc main() { dependency.Print() }\n",
+			"hello/dependency/dependency.go": strings.ReplaceAll(dependency, original, dropIn),
+		})
+	})
+	t.Run("replace", func(t *testing.T) {
+		t.Parallel()
+		runDropIn(t, "-replace="+original+"=", map[string]string{
+			"dependency/go.mod":        "module example.com/dependency\n\ngo 1.22\n\nrequire " + original + " v1.1.0\n",
+			"dependency/dependency.go": dependency,
+
+			"hello/go.mod":  "module example.com/hello\n\ngo 1.22\n\nrequire example.com/dependency v0.0.0\n\nreplace example.com/dependency => ../dependency\n",
+			"hello/main.go": "package main\n\nimport \"example.com/dependency\"\n\nfunc main() { dependency.Print() }\n",
+		})
+	})
 }
 
-// run runs the program in the folder hello after the commands of the document that contain a flag.
-func (d dropIn) run(t *testing.T, flag string, texts map[string]string) {
+// runDropIn runs the program in the folder hello after the commands of the document that contain a flag.
+func runDropIn(t *testing.T, flag string, texts map[string]string) {
 	t.Helper()
 	top := t.TempDir()
 	if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
@@ -124,8 +92,8 @@ func (d dropIn) run(t *testing.T, flag string, texts map[string]string) {
 		t.Fatalf("%s has no commands with %s", dropInGuide, flag)
 	}
 	runLines(t, hello, commands)
-	if got := runLines(t, hello, "go run ."); got != d.prints {
-		t.Errorf("the program prints %q, want %q", got, d.prints)
+	if got := runLines(t, hello, "go run ."); got != "hello\ntrue\n" {
+		t.Errorf("the program prints %q", got)
 	}
 	text := read(t, dropInGuide)
 	var m modFile
@@ -135,7 +103,7 @@ func (d dropIn) run(t *testing.T, flag string, texts map[string]string) {
 	}
 	for _, r := range m.Require {
 		switch r.Path {
-		case "example.com/dependency", "github.com/CannibalVox/" + d.name, modulePath, modulePath + "/x/" + d.name:
+		case "example.com/dependency", original, modulePath, dropIn:
 		default:
 			if required := r.Path + " " + r.Version; !strings.Contains(text, required) {
 				t.Errorf("the program's go.mod requires %s, and %s does not say so", required, dropInGuide)

@@ -15,7 +15,7 @@ import (
 )
 
 // publicPackages are the packages of the root module that others may import, and its drop-ins.
-var publicPackages = []string{".", "calls", "cheaptest", "libc", "own", "pace", "x/cgoalloc", "x/cgoparam"}
+var publicPackages = []string{".", "calls", "cheaptest", "libc", "own", "pace", "x/cgoalloc"}
 
 // A godoc is the documentation of a package, and its tests: those of an external test package, and
 // of a drop-in those of the package itself.
@@ -169,7 +169,7 @@ func TestDocShowsNoInternals(t *testing.T) {
 
 // firstScreens are the packages whose documentation says in its first lines what
 // the package is for and how to begin. The details follow under headings.
-var firstScreens = []string{".", "calls", "cheaptest", "libc", "own", "pace", "x/cgoalloc", "x/cgoparam"}
+var firstScreens = []string{".", "calls", "cheaptest", "libc", "own", "pace", "x/cgoalloc"}
 
 // TestDocFirstScreen counts the lines that go doc prints before the first heading. The first two
 // are the package clause and an empty line.

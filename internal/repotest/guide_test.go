@@ -24,7 +24,7 @@ var demonstrations = []demonstration{
 	{"README.md", []string{"examples/first"}, false},
 	{"docs/guide.md", []string{"libc/internal/guide", "libc/internal/guide/widgets", "examples/cache/internal/cache", "examples/lists/draw"}, true},
 	{"docs/porting.md", []string{
-		"lab/internal/porting", "x/cgoparam", "lab/internal/porting/shapes",
+		"lab/internal/porting", "lab/internal/porting/shapes",
 		"examples/lists/sqlite",
 	}, false},
 }

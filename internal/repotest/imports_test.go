@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// imports says what each package of the root module, and each drop-in, may import beside the
+// imports says what each package of the root module, and the drop-in, may import beside the
 // standard library: packages of the module by their path within it, others by
 // their full path. Packages are named from the bottom up; nothing points back.
 // The tests of a package may import what it may, itself, and what testsOnly
@@ -87,10 +87,9 @@ var imports = map[string][]string{
 
 	"asan": {"C", "internal/poison"},
 
-	// Modules of their own. A replace line may give them the paths of other modules, from which
+	// A module of its own. A replace line may give it the path of another module, from which
 	// nothing internal can be imported.
 	"x/cgoalloc": {"C", ".", "libc"},
-	"x/cgoparam": {"."},
 
 	// For tests; see forTests.
 	"cheaptest":           {".", "internal/shadow"},
@@ -132,7 +131,6 @@ var testsOnly = map[string][]string{
 	"calls":               {"calls/internal/ctest"},
 	"own/internal/intake": {"own/internal/worker"},
 	"x/cgoalloc":          {"cheaptest"},
-	"x/cgoparam":          {"cheaptest"},
 	"cheaptest":           {"own"},
 	"libc/arenas":         {"internal/testchild"},
 	"pace":                {"internal/testchild", "libc", "libc/arenas", "own"},
@@ -162,7 +160,7 @@ type goPackage struct {
 
 func listPackages(t *testing.T) []goPackage {
 	t.Helper()
-	out := command(t, root(t), nil, "go", "list", "-e", "-json=ImportPath,Dir,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...", "./x/cgoalloc/...", "./x/cgoparam/...")
+	out := command(t, root(t), nil, "go", "list", "-e", "-json=ImportPath,Dir,GoFiles,CgoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles", "./...", "./x/cgoalloc/...")
 	var list []goPackage
 	for d := json.NewDecoder(strings.NewReader(out)); ; {
 		var p goPackage

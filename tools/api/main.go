@@ -28,7 +28,7 @@ func main() {
 
 // modules are the folders of the modules that have packages to import, from this one.
 var modules = []string{
-	"..", "../cmem", "../inspect", "../vet", "../x/arrow", "../x/cgoalloc", "../x/cgoparam",
+	"..", "../cmem", "../inspect", "../vet", "../x/arrow", "../x/cgoalloc",
 	"../x/otel", "../x/otelmemory", "../x/prometheus", "../x/statsviz",
 }
 

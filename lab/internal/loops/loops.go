@@ -1,5 +1,5 @@
 // Package loops has the loops of the benchmarks of cgoalloc v1.2.1 and of cgoparam
-// v1.1.0: on these packages, on the drop-ins for them, on C's malloc through
+// v1.1.0: on these packages, on the drop-in for cgoalloc, on C's malloc through
 // cgo, and on heaps and arenas. Loops that are compared allocate the same blocks.
 //
 // The benchmarks of Multilayer... allocate blocks of three sizes, most of them

@@ -4,10 +4,7 @@
 
 package loops
 
-import (
-	"github.com/CannibalVox/cgoalloc"
-	"github.com/CannibalVox/cgoparam"
-)
+import "github.com/CannibalVox/cgoalloc"
 
 // Original does what the benchmarks of cgoalloc do, under the names that they have there, and returns
 // an error if a block is left. Original and Dropin differ in the import, as their users' programs do.
@@ -49,38 +46,5 @@ func originalLayers(lowerPage, higherPage uintptr) func() (Allocator, error) {
 			return nil, err
 		}
 		return cgoalloc.CreateFallbackAllocator(lower, cgoalloc.CreateFallbackAllocator(higher, malloc)), nil
-	}
-}
-
-// OriginalBatch is ArenaBatch on cgoparam, as its benchmark of a small batch.
-func OriginalBatch(n int) {
-	for range n {
-		originalBatch()
-	}
-}
-
-func originalBatch() {
-	alloc := cgoparam.GetAlloc()
-	defer cgoparam.ReturnAlloc(alloc)
-
-	_ = alloc.Malloc(1)
-	_ = alloc.Malloc(10)
-	_ = alloc.Malloc(100)
-	_ = alloc.Malloc(1000)
-}
-
-// OriginalPages is cgoparam's benchmark of blocks that do not fit in a page.
-func OriginalPages(n int) {
-	for range n {
-		originalPages()
-	}
-}
-
-func originalPages() {
-	alloc := cgoparam.GetAlloc()
-	defer cgoparam.ReturnAlloc(alloc)
-
-	for range 10 {
-		_ = alloc.Malloc(1000)
 	}
 }

@@ -2,7 +2,11 @@
 
 package loops
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/CannibalVox/cgoparam"
+)
 
 // An Allocator is one of cgoalloc, or of the drop-in for it: each call is one through an interface, as
 // those of a program are that takes any of them.
@@ -89,6 +93,23 @@ func on(open func() (Allocator, error), loop string) func(n int) error {
 
 // Malloc is a loop on C's malloc and free, with a cgo call for each.
 func Malloc(loop string) func(n int) error { return on(originalDefault, loop) }
+
+// BatchCgoparam is ArenaBatch on cgoparam, as its benchmark of a small batch.
+func BatchCgoparam(n int) {
+	for range n {
+		batchCgoparam()
+	}
+}
+
+func batchCgoparam() {
+	alloc := cgoparam.GetAlloc()
+	defer cgoparam.ReturnAlloc(alloc)
+
+	_ = alloc.Malloc(1)
+	_ = alloc.Malloc(10)
+	_ = alloc.Malloc(100)
+	_ = alloc.Malloc(1000)
+}
 
 // Batch is ArenaBatch on an allocator.
 func Batch(alloc Allocator, n int) {

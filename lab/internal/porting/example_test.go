@@ -67,11 +67,6 @@ func Example_cgoalloc() {
 	// <nil>
 }
 
-func Example_cgoparam() {
-	fmt.Println(porting.Describe("prism", []int{3, 4, 4, 4, 3}))
-	// Output: prism: 18
-}
-
 func Example_callback() {
 	pads := 0
 	for range 1000 {

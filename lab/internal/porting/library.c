@@ -1,7 +1,6 @@
 #include "library.h"
 // The library itself.
 
-#include <stdio.h>
 #include <stdlib.h>
 
 int count_lines(const char *text) {
@@ -41,11 +40,3 @@ void tally(histogram *h, const unsigned char *bytes, size_t n) {
 }
 
 int64_t sum_pair(const pair *pair) { return pair->a + pair->b; }
-
-int describe(const request *request, char *out, size_t size) {
-	int sum = 0;
-	for (int i = 0; i < request->n; i++) {
-		sum += request->sides[i];
-	}
-	return snprintf(out, size, "%s: %d", request->name, sum);
-}

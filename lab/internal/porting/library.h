@@ -20,8 +20,3 @@ void tally(histogram *h, const unsigned char *bytes, size_t n);
 // sum_pair adds up what is in a pair.
 typedef struct { int64_t a, b; } pair;
 int64_t sum_pair(const pair *pair);
-
-// A request names a shape and its sides; describe writes it to out, a buffer of
-// size bytes, as snprintf would.
-typedef struct { const char *name; const int *sides; int n; } request;
-int describe(const request *request, char *out, size_t size);

@@ -21,7 +21,6 @@ func cgoPairs() []measure.Row             { return nil }
 func stringRows() []measure.Row           { return nil }
 func cgoBatches() []measure.Row           { return nil }
 func nativePairs(string) []measure.Row    { return nil }
-func dropinBatches() []measure.Row        { return nil }
 
 // needsC is a table that has no rows here.
 func needsC(name string) func() measure.Table {

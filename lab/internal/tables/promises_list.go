@@ -23,8 +23,6 @@ var promises = []promise{
 	{"the drop-in, FBAGrowShrink", "cgoalloc", "allocators", "grow-shrink-dropin", "grow-shrink-cgoalloc", measure.Time, 1 / 1.5, [2]span{{}, {0.241, 0.468}}, [2]span{{}, {}}},
 	{"the drop-in, MultilayerTemporaryData", "cgoalloc", "allocators", "multilayer-temporary-data-dropin", "multilayer-temporary-data-cgoalloc", measure.Time, 1.0, [2]span{{}, {0.526, 0.659}}, [2]span{{}, {}}},
 	{"the drop-in, MultilayerGrowShrink", "cgoalloc", "allocators", "multilayer-grow-shrink-dropin", "multilayer-grow-shrink-cgoalloc", measure.Time, 1 / 1.5, [2]span{{}, {0.269, 0.54}}, [2]span{{}, {}}},
-	{"the drop-in, CgoparamSmallBatch", "cgoparam", "strings", "four-parameters-dropin", "four-parameters-cgoparam", measure.Time, 0.8, [2]span{{}, {0.446, 0.848}}, [2]span{{}, {0.28, 0.73}}},
-	{"the drop-in, CgoparamMultipage", "cgoparam", "strings", "ten-parameters-dropin", "ten-parameters-cgoparam", measure.Time, 0.8, [2]span{{}, {0.0584, 0.104}}, [2]span{{}, {0.06, 0.1}}},
 	{"64 calls of two words in a list", "cgo calls", "lists", "list-64", "cgo", measure.Time, 0.12, [2]span{{}, {0.0142, 0.132}}, [2]span{{}, {0.12, 0.12}}},
 	{"the same, each with a result as an argument", "cgo calls", "lists", "reference-64", "cgo", measure.Time, 0.18, [2]span{{}, {0.0891, 0.192}}, [2]span{{}, {0.14, 0.15}}},
 	{"the same, each with a condition", "cgo calls", "lists", "condition-64", "cgo", measure.Time, 0.18, [2]span{{}, {0.0636, 0.237}}, [2]span{{}, {0.15, 0.18}}},

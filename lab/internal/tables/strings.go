@@ -24,7 +24,7 @@ func Strings() measure.Table {
 			Title: "What passing a string to C costs",
 			About: "A string of so many bytes is copied to memory that C may read, passed in one cgo call, and the copy is freed; go-bytes passes the bytes of a Go slice without a copy. " +
 				"The time of each row includes the call. " +
-				"The rows of four parameters allocate blocks of 1, 10, 100 and 1,000 bytes and free them, without a call in between, as the source does; with -run strings also on the drop-in for cgoparam, and for ten blocks of 1,000 bytes.",
+				"The rows of four parameters allocate blocks of 1, 10, 100 and 1,000 bytes and free them, without a call in between, as the source does.",
 			Unit:    "call",
 			Chart:   result.Bars,
 			Sources: []result.Source{sourceCgoparam},
@@ -47,5 +47,5 @@ func fourParameters() []measure.Row {
 	for i := range rows {
 		rows[i].Group = "four-parameters"
 	}
-	return append(rows, dropinBatches()...)
+	return rows
 }

@@ -151,20 +151,8 @@ func cgoBatches() []measure.Row {
 			Name:      name + "cgoparam",
 			Published: figure(sourceCgoparam, 19.74),
 			Versus:    name + "malloc",
-			Open:      func(int) (measure.Work, error) { return measure.Work{Run: loops.OriginalBatch}, nil },
+			Open:      func(int) (measure.Work, error) { return measure.Work{Run: loops.BatchCgoparam}, nil },
 		},
-	}
-}
-
-// dropinBatches are the rows of the drop-in for cgoparam, and of what they are compared with.
-func dropinBatches() []measure.Row {
-	row := func(name, group, versus string, run func(n int)) measure.Row {
-		return measure.Row{Name: group + "-" + name, Group: group, Versus: versus, Named: true, Open: func(int) (measure.Work, error) { return measure.Work{Run: run}, nil }}
-	}
-	return []measure.Row{
-		row("dropin", "four-parameters", "four-parameters-cgoparam", loops.DropinBatch),
-		row("cgoparam", "ten-parameters", "", loops.OriginalPages),
-		row("dropin", "ten-parameters", "ten-parameters-cgoparam", loops.DropinPages),
 	}
 }
 

@@ -183,7 +183,7 @@ func TestOurs(t *testing.T) {
 			t.Errorf("there is no folder %q", folder)
 		}
 	}
-	for _, pkg := range []string{"github.com/cheapgo/cheap/x/cgoalloc", "github.com/cheapgo/cheap/x/cgoparam", "github.com/cheapgo/cheap/own/internal/intake"} {
+	for _, pkg := range []string{"github.com/cheapgo/cheap/x/cgoalloc", "github.com/cheapgo/cheap/own/internal/intake"} {
 		if !isOurs(pkg) {
 			t.Errorf("%q is not ours", pkg)
 		}
