@@ -12,7 +12,6 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -216,12 +215,12 @@ func TestCheckedDestroyWaits(t *testing.T) {
 		})
 	}
 	t.Run("under the lock", func(t *testing.T) {
-		withRate(t, 1)
 		h := newCheckedHeap(t, HeapOptions{Check: CheckBlocks})
 		h.Malloc(100)
 		mustWait(t, func(pause func()) {
-			defer sample.SetTracer(sample.SetTracer(pausing(pause)))
-			h.Malloc(100)
+			h.checked.lock("Heap.Malloc") // under which a header is written
+			pause()
+			h.checked.mu.Unlock()
 		}, func() error { return h.destroyQuietly("Heap.DestroyAll", true) }) // without the check, which waits as well
 		h.account.Close()
 		heaps.Delete(h)
@@ -251,9 +250,3 @@ func TestLocalCallocInDestroy(t *testing.T) {
 	other.Uncharge(other.Held())
 	l.Destroy()
 }
-
-// A pausing is a tracer that pauses at each allocation.
-type pausing func()
-
-func (pause pausing) Alloc(p, size uintptr, weight float64) { pause() }
-func (pausing) Free(p uintptr)                              {}

@@ -11,7 +11,7 @@ func TestIsOurs(t *testing.T) {
 		"github.com/cheapgo/cheap/x/cgoalloc.(*DefaultAllocator).Malloc":      true,
 		"github.com/CannibalVox/cgoalloc.CString":                             true,
 		"github.com/CannibalVox/cgoparam.GetAlloc":                            false,
-		"github.com/cheapgo/cheap/x/otelmemory.Enable":                        false,
+		"github.com/cheapgo/cheap/x/otel.Register":                            false,
 		"github.com/cheapgo/cheap/examples/cache/internal/cache.(*Cache).Set": false,
 		"main.main": false,
 	} {

@@ -45,8 +45,6 @@ const DefaultRate = sample.DefaultRate
 // The blocks of an Arena, a FixedBlock and an own.Memory lie in larger blocks of a heap,
 // their chunks. A sample is of the chunk, and has the stack that has taken it.
 //
-// Module x/otelmemory shows the samples to a profiler outside of the process.
-//
 // SetRate may be called at any time, from any goroutine.
 func SetRate(bytes int) (old int) {
 	return int(min(sample.SetRate(int64(bytes)), math.MaxInt))

@@ -79,7 +79,7 @@ func TestCheckout(t *testing.T) {
 }
 
 // libraries are the modules beside the root that programs import.
-var libraries = []string{"cmem", "inspect", "vet", "x/arrow", "x/cgoalloc", "x/otel", "x/otelmemory", "x/prometheus", "x/statsviz"}
+var libraries = []string{"cmem", "inspect", "vet", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"}
 
 // TestModulePages reads the page of each module that programs import: it has the command that gets the
 // module, and leads to README.md. A test of tools/release runs the lines that README.md has for a clone.

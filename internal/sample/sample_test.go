@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"slices"
 	"testing"
 	"time"
 )
@@ -156,54 +155,4 @@ func TestManySites(t *testing.T) {
 			t.Errorf("size %d: %v blocks, want %d", size, allocs, heaps)
 		}
 	}
-}
-
-// A recorder notes what it is told.
-type recorder []string
-
-func (r *recorder) Alloc(p, size uintptr, weight float64) {
-	*r = append(*r, fmt.Sprintf("alloc %d %d %v", p, size, weight))
-}
-
-func (r *recorder) Free(p uintptr) {
-	Live() // which takes the lock
-	*r = append(*r, fmt.Sprint("free ", p))
-}
-
-// TestTracer has a tracer told of the samples of two holders, some of which end by Drop, and one
-// by another sample at its address.
-func TestTracer(t *testing.T) {
-	defer SetRate(SetRate(1))
-	h, other := &Holder{Name: "traced"}, &Holder{Name: "traced, too"}
-	Add(3000, 10, h) // before the tracer
-	var told recorder
-	defer SetTracer(SetTracer(&told))
-	mustTell := func(want ...string) {
-		t.Helper()
-		if !slices.Equal(told, recorder(want)) {
-			t.Errorf("told %q, want %q", told, want)
-		}
-		told = nil
-	}
-	Add(3016, 20, h)
-	Add(3032, 30, other)
-	mustTell("alloc 3016 20 1", "alloc 3032 30 1")
-	Remove(3000)
-	Remove(3000)
-	Remove(4000)
-	mustTell("free 3000")
-	Add(3016, 40, h) // the block was freed unseen
-	SetPool(3016, "pool")
-	mustTell("free 3016", "alloc 3016 40 1")
-	Drop(h)
-	mustTell("free 3016")
-	SetRate(0)
-	Add(3000, 10, h)
-	Remove(3032)
-	mustTell("free 3032")
-	SetTracer(nil)
-	SetRate(1)
-	Add(3000, 10, h)
-	Drop(h)
-	mustTell()
 }

@@ -44,7 +44,7 @@ func Add(p, size uintptr, of *Holder) {
 
 	table.mu.Lock()
 	prepare()
-	ended := end(p, now)
+	end(p, now)
 	s := here().site(namesOf(of.Name, ""), size)
 	weight := 1 / probability(size, rate)
 	s.take(weight, size)
@@ -55,12 +55,6 @@ func Add(p, size uintptr, of *Holder) {
 	table.now.Store(int64(len(table.live)))
 	mayFold()
 	table.mu.Unlock()
-	if t := tracer.Load(); t != nil {
-		if ended {
-			(*t).Free(p)
-		}
-		(*t).Alloc(p, size, weight)
-	}
 }
 
 // prepare makes the maps. The lock is held.
@@ -75,11 +69,8 @@ func prepare() {
 func Remove(p uintptr) {
 	now := time.Since(start)
 	table.mu.Lock()
-	ended := end(p, now)
+	end(p, now)
 	table.mu.Unlock()
-	if t := tracer.Load(); t != nil && ended {
-		(*t).Free(p)
-	}
 }
 
 // SetPool says for which pool the block at p was allocated. It does nothing if the block was
@@ -103,29 +94,21 @@ func SetPool(p uintptr, name string) {
 
 // Drop ends all samples of a holder, whose blocks are gone. Their lives are not counted.
 func Drop(of *Holder) {
-	t := tracer.Load()
-	var ended []uintptr // if there is a tracer
 	table.mu.Lock()
 	for r := of.first; r != nil; r = r.next {
 		r.site.free(r.weight, r.size)
 		delete(table.live, r.p)
-		if t != nil {
-			ended = append(ended, r.p)
-		}
 	}
 	of.first = nil
 	table.now.Store(int64(len(table.live)))
 	table.mu.Unlock()
-	for _, p := range ended {
-		(*t).Free(p)
-	}
 }
 
-// end ends the sample of the block at p, and returns false if there is none. The lock is held.
-func end(p uintptr, now time.Duration) bool {
+// end ends the sample of the block at p, if there is one. The lock is held.
+func end(p uintptr, now time.Duration) {
 	r, ok := table.live[p]
 	if !ok {
-		return false
+		return
 	}
 	r.unlink()
 	delete(table.live, p)
@@ -135,7 +118,6 @@ func end(p uintptr, now time.Duration) bool {
 	d := now - r.since
 	s.life(ageOf(d), Life{r.weight, r.weight * float64(d)})
 	r.release()
-	return true
 }
 
 // Live returns how many samples are of blocks in use.

@@ -29,7 +29,7 @@ func main() {
 // modules are the folders of the modules that have packages to import, from this one.
 var modules = []string{
 	"..", "../cmem", "../inspect", "../vet", "../x/arrow", "../x/cgoalloc",
-	"../x/otel", "../x/otelmemory", "../x/prometheus", "../x/statsviz",
+	"../x/otel", "../x/prometheus", "../x/statsviz",
 }
 
 // stored is the file that has the list.
