@@ -32,7 +32,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 	}
 	for _, r := range m.Require {
 		if r.Path != "golang.org/x/sys" {
-			t.Errorf("go.mod requires %s; tests that need it belong in internal/itest, tools in tools/go.mod", r.Path)
+			t.Errorf("go.mod requires %s; tests that need it belong in proof/itest, tools in tools/go.mod", r.Path)
 		}
 	}
 	if len(m.Replace) > 0 || len(m.Tool) > 0 {
@@ -41,7 +41,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 }
 
 // modules are the directories of the modules of the repository.
-var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/first", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "lab", "lab/followed", "proof", "tools", "vet", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"}
+var modules = []string{".", "cmd/cheap", "cmem", "examples/cache", "examples/first", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "lab", "lab/followed", "proof", "tools", "vet", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"}
 
 func TestModules(t *testing.T) {
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestModules(t *testing.T) {
 // who has only that one: by a replace line that leads to the checkout.
 func TestSubmodulesReplaceRoot(t *testing.T) {
 	t.Parallel()
-	for _, dir := range []string{"cmd/cheap", "cmem", "examples/cache", "examples/first", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "internal/itest", "lab", "proof", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"} {
+	for _, dir := range []string{"cmd/cheap", "cmem", "examples/cache", "examples/first", "examples/git", "examples/inspect", "examples/lists", "examples/re2", "examples/sqlite", "examples/thumbnails", "examples/where", "examples/zstd", "inspect", "lab", "proof", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"} {
 		m := readModFile(t, path.Join(dir, "go.mod"))
 		ok := false
 		for _, r := range m.Replace {
@@ -95,7 +95,7 @@ func TestWorkspace(t *testing.T) {
 		used = append(used, path.Clean(u.DiskPath))
 	}
 	slices.Sort(used)
-	if want := []string{".", "cmd/cheap", "cmem", "inspect", "internal/itest", "lab", "proof", "vet", "x/cgoalloc"}; !slices.Equal(used, want) {
+	if want := []string{".", "cmd/cheap", "cmem", "inspect", "lab", "proof", "vet", "x/cgoalloc"}; !slices.Equal(used, want) {
 		t.Errorf("go.work joins %q, want %q", used, want)
 	}
 	if want := readModFile(t, "go.mod").Go; w.Go != want {

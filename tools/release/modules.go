@@ -31,7 +31,7 @@ type mod struct {
 }
 
 // private are folders whose modules get no version: nobody requires them.
-var private = []string{"examples", "internal", "proof", "tools"}
+var private = []string{"examples", "proof", "tools"}
 
 func (m *mod) published() bool {
 	return !slices.ContainsFunc(private, func(dir string) bool { return m.dir == dir || strings.HasPrefix(m.dir, dir+"/") })
