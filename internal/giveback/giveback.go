@@ -28,16 +28,19 @@ const (
 	roomFor = time.Second
 )
 
+// anonymous returns the resident bytes of the process that are not of files, 0 if that is not known. Tests replace it.
+var anonymous = procfs.Anonymous
+
 // Trims counts how often malloc gave memory back, and Trimmed by how many bytes the resident memory was smaller
 // after that.
 var Trims, Trimmed atomic.Int64
 
 // Trim has malloc give memory back, and returns how many bytes that were. There is a malloc.
 func Trim() (returned int64, took time.Duration) {
-	begin, before := time.Now(), procfs.Anonymous()
+	begin, before := time.Now(), anonymous()
 	account.Process.Malloc().Trim()
 	took = time.Since(begin)
-	returned = max(before-procfs.Anonymous(), 0)
+	returned = max(before-anonymous(), 0)
 	Trims.Add(1)
 	Trimmed.Add(returned)
 	return returned, took
@@ -162,7 +165,7 @@ func keep() {
 func (u *Use) Wake() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if all.over != nil || !all.uses[u] || account.Process.Malloc() == nil || procfs.Anonymous() == 0 {
+	if all.over != nil || !all.uses[u] || account.Process.Malloc() == nil || anonymous() == 0 {
 		return
 	}
 	if gcwatch.InBubble() {

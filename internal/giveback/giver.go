@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -102,7 +101,7 @@ func needed(over chan struct{}) bool {
 
 // round is steps 1 to 4.
 func (g *giver) round() {
-	resident, held := procfs.Anonymous(), g.heldBytes()
+	resident, held := anonymous(), g.heldBytes()
 	g.listen(resident, held)
 	if g.before != 0 {
 		g.judge(resident < g.after+(g.before-g.after)/2)
@@ -121,7 +120,7 @@ func (g *giver) round() {
 	if was <= 0 || time.Now().Before(g.asked) {
 		return
 	}
-	excess, took := excessOf(procfs.Anonymous(), held)
+	excess, took := excessOf(anonymous(), held)
 	g.asked = time.Now().Add(giveShare * took)
 	if excess == 0 {
 		g.base, g.based = resident-held, time.Now()
@@ -169,7 +168,7 @@ func excessOf(anonymous, held int64) (excess int64, took time.Duration) {
 
 // giveBack is step 3.
 func (g *giver) giveBack(held int64) {
-	g.before = procfs.Anonymous()
+	g.before = anonymous()
 	returned, took := Trim()
 	g.after = g.before - returned
 	g.earliest, g.next = time.Now().Add(giveShare*took), time.Now().Add(max(g.pause, giveShare*took))
