@@ -182,6 +182,18 @@ func TestMallocTask(t *testing.T) {
 	}
 }
 
+// TestSampleShare has samples of a millisecond taken in one percent of the time, or ten near a limit or if much has moved.
+func TestSampleShare(t *testing.T) {
+	now := time.Now()
+	var r returner
+	if r.note(sample{took: time.Millisecond}, now); r.sampled.next != now.Add(100*time.Millisecond) || r.early != now.Add(10*time.Millisecond) {
+		t.Errorf("%+v", r)
+	}
+	if r.note(sample{took: time.Millisecond, moved: true}, now); r.sampled.next != now.Add(10*time.Millisecond) {
+		t.Errorf("%+v", r)
+	}
+}
+
 // TestRested has a step that was allowed for a while.
 func TestRested(t *testing.T) {
 	for _, row := range []struct {

@@ -340,6 +340,31 @@ func TestSpace(t *testing.T) {
 	}
 }
 
+// TestFirst has a limit for the first time, beside 20 MiB of a neighbour, and then other samples.
+func TestFirst(t *testing.T) {
+	u := new(fakeUsage)
+	v := view{limit: 640 * mib, uses: []use{{u, 200 * mib, 640 * mib}}}
+	at := moment{anonymous: 150 * mib, files: 30 * mib, goBytes: 20 * mib, heaps: 12 * mib, declared: 25 * mib}
+	g := new(gauge)
+	g.first(sample{resident: 150 * mib, all: 180 * mib, used: 40 * mib, free: 30 * mib, ok: true, at: at}, v)
+	if g.base != 78*mib || g.otherResident != 48*mib || g.undeclared != 15*mib || g.excess != 40*mib || g.scale != 1 || g.known || g.last.used != 200*mib {
+		t.Errorf("first: %+v", g)
+	}
+	at.declared = 125 * mib
+	g.set(sample{resident: 260 * mib, used: 140 * mib, free: 60 * mib, ok: true, at: at, most: 150 * mib}, v)
+	if at.by, at.used = u, 200*mib; g.free != 40*mib || g.scale != 1 || !g.known || g.inUse != 140*mib || g.at != at {
+		t.Errorf("set: %+v", g)
+	}
+	g.set(sample{resident: 260 * mib, at: at, most: 150 * mib}, v) // where malloc says nothing, 180 MiB are not known to be others'
+	if g.free != 40*mib || g.scale != 1.2 || g.inUse != 150*mib {
+		t.Errorf("set without a malloc: %+v", g)
+	}
+	at.declared = 50 * mib
+	if g.first(sample{at: at}, v); g.undeclared != 0 || g.base != 0 || g.otherResident != 0 {
+		t.Errorf("first without a malloc: %+v", g)
+	}
+}
+
 // TestBatchScale has batches be small where the scale is not known, unless the limit is large.
 func TestBatchScale(t *testing.T) {
 	for _, row := range []struct {
