@@ -142,3 +142,27 @@ func TestMark(t *testing.T) {
 		t.Error("no collection was started without runtime.GC")
 	}
 }
+
+// TestDoubt has a collection find nothing while a release is stuck, and then another one. The first may have missed
+// something.
+func TestDoubt(t *testing.T) {
+	bear(t, func(p *patience) { p.stuck = 10 * time.Millisecond })
+	p := start(t, Options{})
+	for _, stuck := range []int64{1, 0} {
+		if stuck == 0 && race.Build {
+			return // the end of the sweep may not be reported, and nothing else ends the wait then
+		}
+		account.Process.Queued.Add(stuck)
+		p.mu.Lock()
+		p.to(reached)
+		p.launch(true)
+		p.mu.Unlock()
+		settled(t, p)
+		account.Process.Queued.Add(-stuck)
+		if p.mu.Lock(); p.doubtful != (stuck > 0) || p.barren.Load() != (stuck == 0) {
+			t.Errorf("%d stuck: doubtful %v, barren %v", stuck, p.doubtful, p.barren.Load())
+		}
+		p.mu.Unlock()
+		longest.drain, longest.stuck = time.Hour, time.Hour // nothing collects now
+	}
+}

@@ -75,6 +75,9 @@ func TestMallocWithoutLock(t *testing.T) {
 		t.Errorf("%d trims", st.Trims)
 	}
 	calls = nil
+	if p.trimMalloc(); slices.Contains(calls, "Arenas") {
+		t.Error("the arenas were counted again")
+	}
 	if err := newAccount(t, AccountOptions{}).Add(giveback.Least); err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +169,10 @@ func TestMallocTask(t *testing.T) {
 		if got := task(); got != row.want {
 			t.Errorf("%s: task %d, want %d", row.name, got, row.want)
 		}
+		if v.malloc = false; row.want == trimTask && task() == trimTask {
+			t.Errorf("%s, without a malloc", row.name)
+		}
+		v.malloc = true
 		if r.early = now.Add(time.Hour); row.want == readTask && !row.read && task() == readTask {
 			t.Errorf("%s, and it was read just now", row.name)
 		}
@@ -235,7 +242,7 @@ func TestSampleOfBusyProgram(t *testing.T) {
 		}
 		s := takeSample(&r)
 		g.set(s, see(r.read(), u))
-		if g.scale < row.least || s.moved != (meanwhile != 0) {
+		if g.scale < row.least || s.moved != (meanwhile != 0) || s.most-s.at.declared != abs(meanwhile) {
 			t.Errorf("%d MiB meanwhile: the scale is %.2f, moved %v", meanwhile/mib, g.scale, s.moved)
 		}
 	}
