@@ -169,6 +169,10 @@ func TestKeep(t *testing.T) {
 	want("with both limits", 0)
 	u.End()
 	want("where nobody watches the limit", 50*mib)
+	if !needed(all.over) {
+		t.Error("the goroutine ends although it is always needed")
+	}
+	want("when little is counted", 50*mib)
 	u.Wake()
 	other.End()
 	want("after the last End", 0)
