@@ -41,7 +41,7 @@ func TestRootModuleRequiresOnlySys(t *testing.T) {
 }
 
 // modules are the directories of the modules of the repository.
-var modules = []string{".", "cmd/cheap", "cmem", "examples", "inspect", "lab", "lab/followed", "proof", "tools", "vet", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"}
+var modules = []string{".", "cmd/cheap", "cmem", "examples", "inspect", "lab", "proof", "tools", "vet", "x/arrow", "x/cgoalloc", "x/otel", "x/prometheus", "x/statsviz"}
 
 func TestModules(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,8 @@
 //go:build cheap_times && linux
 
 // Package followed has programs with public bindings, and what `cheap explain` says of them, done by
-// hand. The flag -followed of a program has it done.
+// hand. The flag -followed of a program has it done. The programs are in testdata, where what they
+// require is in no module of the checkout: a test makes a module of them.
 package followed
 
 import (
@@ -32,18 +33,47 @@ const (
 	explains = 3 // a share of 30 % of 300 samples has an error of 2.6 points
 )
 
+// module returns a copy of testdata that is a module.
+func module(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
+		t.Fatal(err)
+	}
+	for _, ending := range []string{".mod", ".sum"} {
+		if err := os.Rename(filepath.Join(dir, "followed"+ending), filepath.Join(dir, "go"+ending)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("GOWORK", "off")
+	return dir
+}
+
+// goIn runs the go command in a folder.
+func goIn(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	command := exec.Command("go", args...)
+	command.Dir = dir
+	if output, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, output)
+	}
+}
+
+// TestFollowed runs the tests of the programs: before and behind they find the same.
+func TestFollowed(t *testing.T) {
+	dir := module(t)
+	goIn(t, dir, "vet", "./...")
+	goIn(t, dir, "test", "./...")
+}
+
 // TestTimeFollowed compares the share of the processor time that an advice promises with the share that is
 // gone when it is followed: within a third of that.
 func TestTimeFollowed(t *testing.T) {
-	bin := t.TempDir()
+	dir, bin := module(t), t.TempDir()
 	build := func(dir, pkg, name string) string {
 		t.Helper()
 		file := filepath.Join(bin, name)
-		command := exec.Command("go", "build", "-o", file, pkg)
-		command.Dir = dir
-		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, output)
-		}
+		goIn(t, dir, "build", "-o", file, pkg)
 		return file
 	}
 	cheap := build("../../cmd/cheap", ".", "cheap")
@@ -51,9 +81,9 @@ func TestTimeFollowed(t *testing.T) {
 		t.Run(p.name, func(t *testing.T) {
 			promised := 0.0
 			for range explains {
-				promised += promise(t, cheap, "./"+p.name, p.advice, p.args) / explains
+				promised += promise(t, cheap, dir, "./"+p.name, p.advice, p.args) / explains
 			}
-			program := build(".", "./"+p.name, p.name)
+			program := build(dir, "./"+p.name, p.name)
 			var before, behind time.Duration
 			for range rounds {
 				took, found := processorTime(t, program, p.args...)
@@ -74,9 +104,11 @@ func TestTimeFollowed(t *testing.T) {
 }
 
 // promise returns the share of the processor time that goes if an advice is followed.
-func promise(t *testing.T, cheap, pkg, advice string, args []string) float64 {
+func promise(t *testing.T, cheap, dir, pkg, advice string, args []string) float64 {
 	t.Helper()
-	output, err := exec.Command(cheap, append([]string{"explain", "-json", pkg}, args...)...).Output()
+	command := exec.Command(cheap, append([]string{"explain", "-json", pkg}, args...)...)
+	command.Dir = dir
+	output, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
 	}
