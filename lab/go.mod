@@ -1,3 +1,5 @@
+// It is a module of its own because it requires the allocators that it compares with, and what
+// drives a browser.
 module github.com/cheapgo/cheap/lab
 
 go 1.26.0

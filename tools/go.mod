@@ -1,5 +1,5 @@
 // The tools that the checks of this project run, in versions that do not move
-// by themselves. They are in no other module's graph:
+// by themselves. It is a module of its own because no other has them in its graph:
 //
 //	GOWORK=off go tool -modfile=tools/go.mod staticcheck ./...
 module github.com/cheapgo/cheap/tools

@@ -1,3 +1,5 @@
+// It is a module of its own because it requires what reads profiles and machine code, which users
+// of the root do not need.
 module github.com/cheapgo/cheap/cmd/cheap
 
 go 1.26.0

@@ -3,6 +3,7 @@ package repotest
 import (
 	"path"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -63,6 +64,13 @@ func TestModules(t *testing.T) {
 		}
 		if p := path.Join(modulePath, dir); m.Module.Path != p {
 			t.Errorf("%s/go.mod is of module %s, want %s", dir, m.Module.Path, p)
+		}
+		why := path.Join(dir, "README.md")
+		if !exists(t, why) {
+			why = path.Join(dir, "go.mod")
+		}
+		if !strings.Contains(read(t, why), "a module of its own because ") {
+			t.Errorf("%s does not say why it is a module of its own", why)
 		}
 	}
 }
