@@ -98,26 +98,6 @@ func TestModulePages(t *testing.T) {
 	}
 }
 
-// TestExcerpts looks at what README.md shows of the first program: a binding and a main, short.
-// TestDocumentsShowWhatRuns compares them with the program.
-func TestExcerpts(t *testing.T) {
-	t.Parallel()
-	var excerpts []codeBlock
-	for _, b := range parseDocument(t, "README.md").blocks {
-		if b.lang == "go" {
-			excerpts = append(excerpts, b)
-		}
-	}
-	if len(excerpts) != 2 {
-		t.Errorf("README.md shows %d pieces of Go, want 2", len(excerpts))
-	}
-	for _, b := range excerpts {
-		if n := strings.Count(b.text, "\n"); n > 15 {
-			t.Errorf("README.md:%d: an excerpt of %d lines; 15 are what a reader takes in", b.line, n)
-		}
-	}
-}
-
 // runLines runs commands, one a line, and returns what they print.
 func runLines(t *testing.T, dir, lines string) string {
 	t.Helper()

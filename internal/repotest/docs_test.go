@@ -57,13 +57,30 @@ var foreign = []string{
 	"../cheap", "../../..", "own.Owner",
 }
 
-// TestNames looks for every file and symbol that the documents name.
+// TestNames looks for every file and symbol that the documents name, and for the packages, scripts and
+// folders of their commands.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	ours, standard := ourSymbols(t), standardSymbols(t)
 	for _, name := range documents {
 		if name == "CHANGELOG.md" {
 			continue // it names what is gone
+		}
+		for _, b := range parseDocument(t, name).blocks {
+			dir, words := ".", strings.Fields(b.text)
+			for i, word := range words {
+				switch {
+				case b.lang != "sh":
+					continue
+				case i > 0 && words[i-1] == "cd":
+					dir, word = word, "."
+				case !strings.HasPrefix(word, "./") && !strings.HasPrefix(word, ".ci/"):
+					continue
+				}
+				if file := path.Join(dir, strings.TrimSuffix(word, "/...")); !exists(t, file) {
+					t.Errorf("%s:%d: a command names %s, which is not there", name, b.line, file)
+				}
+			}
 		}
 		for _, s := range parseDocument(t, name).spans {
 			text := strings.TrimSuffix(s.text, "/")

@@ -166,21 +166,3 @@ func TestDocShowsNoInternals(t *testing.T) {
 		}
 	}
 }
-
-// firstScreens are the packages whose documentation says in its first lines what
-// the package is for and how to begin. The details follow under headings.
-var firstScreens = []string{".", "calls", "cheaptest", "libc", "own", "pace", "x/cgoalloc"}
-
-// TestDocFirstScreen counts the lines that go doc prints before the first heading. The first two
-// are the package clause and an empty line.
-func TestDocFirstScreen(t *testing.T) {
-	t.Parallel()
-	const screen = 24
-	for _, name := range firstScreens {
-		d := parsePackage(t, name)
-		text, _, _ := strings.Cut(string(d.Printer().Text(d.Parser().Parse(d.Doc))), "\n# ")
-		if n := 2 + strings.Count(text, "\n"); n > screen {
-			t.Errorf("go doc of %s prints %d lines before its first heading; a screen has %d", name, n, screen)
-		}
-	}
-}
