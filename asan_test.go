@@ -4,6 +4,10 @@ package cheap
 
 import (
 	"os"
+	"path"
+	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -19,6 +23,30 @@ func init() {
 		poisonsBlocks = false
 		if std.checked.poisons = false; os.Getenv("CHEAP_CHECK") == "" {
 			checkAll, std.checked = CheckNone, nil
+		}
+	}
+}
+
+// TestWatched runs tests that do not look into the heap once more, in a process where all heaps are
+// watched.
+func TestWatched(t *testing.T) {
+	if os.Getenv("CHEAP_TEST_ASAN") != "" {
+		return
+	}
+	var names []string
+	for _, test := range []func(*testing.T){
+		TestAttacks, TestHammerHeaps, TestHammerPooledArenas, TestArenaModel, TestArenaKeepsChunks,
+		TestFixedBlockModel, TestFixedBlockNested, TestFallbackTiers, TestAppend,
+		TestDestroyWithMappings, TestThousandHeaps, TestCheckedAlignments, TestCheckedTrim,
+	} {
+		names = append(names, path.Ext(runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name())[1:])
+	}
+	cmd := testchild.Program(t.Context(), os.Args[0], "-test.v", "-test.run=^("+strings.Join(names, "|")+")$")
+	cmd.Env = append(os.Environ(), "CHEAP_TEST_ASAN=1")
+	out, err := cmd.CombinedOutput()
+	for _, name := range names {
+		if err != nil || !strings.Contains(string(out), "\n--- PASS: "+name+" ") {
+			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
 	}
 }

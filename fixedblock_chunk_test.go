@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 func TestFixedBlockChunks(t *testing.T) {
@@ -30,6 +31,7 @@ func TestFixedBlockChunks(t *testing.T) {
 // TestFixedBlockTouchesNoFreshBlock: memory is written when it is handed out,
 // not before.
 func TestFixedBlockTouchesNoFreshBlock(t *testing.T) {
+	testenv.Skip(t, "asan", "package asan, by cgo, is called for each block of an Arena and a FixedBlock; what they have not handed out may not be looked at")
 	a := newFake(t)
 	f := newFixed(a, 64, 0, 0)
 	p := f.Malloc(64)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // TestFixedBlockModel compares a FixedBlock with a list of its live blocks, over
@@ -177,6 +179,7 @@ func TestFixedIndex(t *testing.T) {
 
 // TestFixedBlockHotPath pins that a pair costs no Go allocation and no cgo call.
 func TestFixedBlockHotPath(t *testing.T) {
+	testenv.Skip(t, "asan", "package asan, by cgo, is called for each block of an Arena and a FixedBlock; what they have not handed out may not be looked at")
 	f := newFixed(Default(), 64, 0, 0)
 	defer f.DestroyAll()
 	calls := runtime.NumCgoCall()

@@ -9,7 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -22,7 +22,7 @@ func TestCheckedAlignments(t *testing.T) {
 		if align > uint64(maxInt) {
 			break
 		}
-		if 33 < shift && testchild.Emulated() {
+		if 33 < shift && testenv.Emulated() {
 			break // the emulator needs memory for each page of address space
 		}
 		for _, size := range []int{0, 1, 100, maxInt, maxInt - 200, int(maxLarge)} {

@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // fillSizes are sizes of blocks that a checked heap takes from each of its sources.
@@ -63,7 +64,7 @@ func TestWrittenAfterQuarantine(t *testing.T) {
 // written to that is free, so nothing is found.
 func TestNotWrittenAfterQuarantine(t *testing.T) {
 	rounds := 6000
-	if race.Told || testchild.Emulated() {
+	if race.Told || testenv.Emulated() {
 		rounds = 1500
 	}
 	r := rand.New(rand.NewPCG(3, 4))

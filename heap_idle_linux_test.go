@@ -10,12 +10,13 @@ import (
 
 	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // TestIdleResident measures what a heap with one block keeps in RAM: the first of the process,
 // and a second one.
 func TestIdleResident(t *testing.T) {
-	if testchild.Emulated() {
+	if testenv.Emulated() {
 		return // the emulator's own memory counts
 	}
 	out, status := testchild.Run(t, func() {

@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -37,7 +38,7 @@ func TestSampleMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			switch {
-			case race.Build || testchild.Emulated():
+			case race.Build || testenv.Emulated():
 				row.live, row.turnover = min(row.live, 64<<20), min(row.turnover, 2)
 			case !*long:
 				row.live, row.turnover = min(row.live, 96<<20), min(row.turnover, 2)
@@ -108,7 +109,7 @@ func (l sampledLoad) measure(t *testing.T) {
 // TestBurstOfFrees frees most of the sampled blocks in less time than passes between two looks
 // at their pages. A timer or Trim releases them, whatever lies between guard pages.
 func TestBurstOfFrees(t *testing.T) {
-	if osmem.PageSize > 4<<10 || testchild.Emulated() {
+	if osmem.PageSize > 4<<10 || testenv.Emulated() {
 		return
 	}
 	for _, trim := range []bool{false, true} {

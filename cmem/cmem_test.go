@@ -19,6 +19,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/google/pprof/profile"
 )
 
@@ -205,6 +206,7 @@ func TestLive(t *testing.T) {
 
 // TestFork forks while threads allocate.
 func TestFork(t *testing.T) {
+	testenv.Skip(t, "emulator", "each fork takes a second")
 	withRate(t, 4096)
 	children, each := 20, 100
 	if isLong() {
@@ -430,6 +432,7 @@ func installed(name string) bool {
 //
 // Programs for which the standard library, or all of cgo, is compiled again need the flag -cmem.builds.
 func TestStacks(t *testing.T) {
+	testenv.Skip(t, "musl", "the C part of a stack is only what has called malloc")
 	t.Parallel()
 	for _, row := range []struct {
 		name string
@@ -459,6 +462,9 @@ func TestStacks(t *testing.T) {
 		}
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
+			if row.run != nil {
+				testenv.Skip(t, "emulator", "libraries are of this processor, and an emulator has no filters of system calls")
+			}
 			if slices.Contains(row.env, "CC=musl-gcc") {
 				if _, err := exec.LookPath("musl-gcc"); err != nil {
 					t.Skip(err)
@@ -468,6 +474,7 @@ func TestStacks(t *testing.T) {
 			for _, e := range row.run {
 				if library, ok := strings.CutPrefix(e, "LD_PRELOAD="); ok {
 					if preloads = true; !installed(library) {
+						testenv.Skip(t, "debian11", "there is another version of mimalloc")
 						t.Skip(library, "is not installed")
 					}
 				}
@@ -501,6 +508,7 @@ func TestStacks(t *testing.T) {
 // One says later that it is dumpable: stacks of Go are found from then on, by one file that is opened
 // once. Another one installs a filter that kills for the call by which a stack could be read.
 func TestNotDumpable(t *testing.T) {
+	testenv.Skip(t, "musl", "the C part of a stack is only what has called malloc")
 	t.Parallel()
 	if os.Getenv("CHEAP_TEST_EXEC") != "" {
 		return // the emulator would have to read the program

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // calls returns how many calls a test makes: the flag is that of TestExact as well.
@@ -78,6 +79,7 @@ func TestBytesGrow(t *testing.T) {
 
 // TestJemallocCounts does so with jemalloc.
 func TestJemallocCounts(t *testing.T) {
+	testenv.Skip(t, "musl emulator", "the library is linked with the glibc of this processor")
 	const library = "libjemalloc.so.2"
 	none := exec.Command("true")
 	none.Env = []string{"LD_PRELOAD=" + library}

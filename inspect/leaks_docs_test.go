@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // TestLeaksDocument compares the part of docs/memory.md about owners with the programs that it
 // shows, and with what they print.
 func TestLeaksDocument(t *testing.T) {
-	if testchild.NoGo() {
+	if testenv.NoGo() {
 		return // it builds programs
 	}
 	page, err := os.ReadFile("../docs/memory.md")

@@ -23,7 +23,7 @@ import (
 	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -232,7 +232,7 @@ func TestWriteLeaks(t *testing.T) {
 	if err := WriteLeaks(&file); err != nil {
 		t.Fatal(err)
 	}
-	if testchild.NoGo() {
+	if testenv.NoGo() {
 		mustBeLeaks(t, &file)
 		return
 	}

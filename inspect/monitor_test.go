@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // buildGuarded builds the program of docs/memory.md.
@@ -116,7 +117,7 @@ func TestMonitorCalls(t *testing.T) {
 // TestMonitorEnvironment has a program that changes its environment before it calls Monitor,
 // and a function that starts a program, which has no monitor.
 func TestMonitorEnvironment(t *testing.T) {
-	if osmem.GoBacked || testchild.Emulated() || unmonitored(t) {
+	if osmem.GoBacked || testenv.Emulated() || unmonitored(t) {
 		return
 	}
 	out, status := testchild.Run(t, func() {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/own"
 	"github.com/google/pprof/profile"
 )
@@ -221,7 +221,7 @@ func TestProfileExact(t *testing.T) {
 
 // TestProfileCommand has go tool pprof read the profile.
 func TestProfileCommand(t *testing.T) {
-	if testchild.NoGo() {
+	if testenv.NoGo() {
 		return // no pprof
 	}
 	withRate(t, 1)

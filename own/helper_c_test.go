@@ -6,24 +6,16 @@ import (
 	"context"
 	"flag"
 	"runtime"
-	"runtime/debug"
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 
 // raceEnabled says whether the race detector runs, which makes the tests slow.
-var raceEnabled = func() bool {
-	info, _ := debug.ReadBuildInfo()
-	for _, s := range info.Settings {
-		if s.Key == "-race" {
-			return s.Value == "true"
-		}
-	}
-	return false
-}()
+var raceEnabled = testenv.Built("-race")
 
 // times is n with -own.long, and else a tenth of it, or a twentieth where all is slow.
 func times(n int) int {

@@ -12,7 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/internal/testtrace"
 )
 
@@ -88,7 +88,7 @@ func main() {
 // TestWay follows forgotten owners on their way to their release, and compares the calls
 // from one package to another with the lists in internal/batch/way.go.
 func TestWay(t *testing.T) {
-	if race.Build || percpu.Portable || osmem.GoBacked || testchild.Emulated() || testchild.NoGo() {
+	if race.Build || percpu.Portable || osmem.GoBacked || testenv.Emulated() || testenv.NoGo() {
 		return // the program is built without tags and for this processor, so it is the same one, or cannot be built
 	}
 	var seal, release []testtrace.Call

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -544,6 +545,7 @@ func makeCgroup(t *testing.T, limit int64) (enter func(*exec.Cmd), err error) {
 // limit. On a machine where a test cannot make a cgroup, TestCgroupLimit is the
 // only test of this.
 func TestCgroup(t *testing.T) {
+	testenv.Skip(t, "asan emulator", "the memory of the sanitizer and of the emulator counts, too")
 	const limit = 256 * mib
 	var enter func(*exec.Cmd)
 	if !testchild.Is() {

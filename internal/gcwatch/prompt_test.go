@@ -10,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -39,6 +40,7 @@ func TestCollectionsUntilCalled(t *testing.T) {
 // of which run before the end of the sweep. The first collection finds many objects all
 // the same, the second one all.
 func TestBesideCleanups(t *testing.T) {
+	testenv.Skip(t, "asan", "with red zones, the objects that are swept last are larger than 32 KiB and are swept first: functions are called a collection later")
 	collectorOff(t)
 	const tries, n = 10, 2000
 	var first int64

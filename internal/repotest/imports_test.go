@@ -96,6 +96,7 @@ var imports = map[string][]string{
 	"internal/shadow":     {},
 	"internal/testcall":   {},
 	"internal/testchild":  {"internal/testwait"},
+	"internal/testenv":    {},
 	"internal/testtrace":  {},
 	"internal/testwait":   {},
 	"internal/repotest":   {},
@@ -118,7 +119,7 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testenv", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
@@ -192,7 +193,7 @@ func TestImports(t *testing.T) {
 		for _, file := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles, p.TestGoFiles, p.XTestGoFiles) {
 			may := allowed
 			if strings.HasSuffix(file, "_test.go") {
-				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/testcall", "internal/testwait"}) // any test may
+				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/testcall", "internal/testenv", "internal/testwait"}) // any test may
 			}
 			for _, path := range importsOf(t, filepath.Join(p.Dir, file)) {
 				used[path] = true

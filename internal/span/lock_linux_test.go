@@ -7,12 +7,14 @@ import (
 
 	"github.com/cheapgo/cheap/internal/procfs"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 // TestLockedMemory makes the map in a program that locks all its memory, which the
 // system then provides when it is mapped. Most of the map is never written to, and must
 // not take memory: it has 32 MiB on 64-bit systems.
 func TestLockedMemory(t *testing.T) {
+	testenv.Skip(t, "asan msan", "the sanitizer's own memory is locked and resident, too")
 	output, passed := testchild.Test(t, func(t *testing.T) {
 		if err := syscall.Mlockall(syscall.MCL_FUTURE); err != nil {
 			return // the program may not lock memory; then the map costs nothing anyway

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -34,16 +33,6 @@ var deadline = testwait.Deadline
 
 // Is reports whether this process is a child.
 func Is() bool { return os.Getenv(variable) != "" }
-
-// Emulated reports whether the tests run under a command that emulates a processor.
-func Emulated() bool { return os.Getenv(under) != "" }
-
-// NoGo reports whether there is no go command because the tests run under Wine. Elsewhere a test that
-// needs one fails without it.
-func NoGo() bool {
-	_, err := exec.LookPath("go")
-	return err != nil && runtime.GOOS == "windows"
-}
 
 // Run runs f in a child. It returns what the child printed, and its exit status: 0
 // if f returned, -1 if the child was killed, which happens shortly before the deadline

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testenv"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/arenas"
 )
@@ -74,6 +75,7 @@ func allocateInThreads() {
 
 // TestKeepPages has blocks of a megabyte come and go. With KeepPages their pages stay. The user's variable wins.
 func TestKeepPages(t *testing.T) {
+	testenv.Skip(t, "asan", "the sanitizer's malloc is not glibc's")
 	for _, env := range []string{"UNUSED=", "MALLOC_TRIM_THRESHOLD_=1000000", "GLIBC_TUNABLES=glibc.malloc.mmap_threshold=100000"} {
 		t.Run(env, func(t *testing.T) {
 			t.Parallel()
