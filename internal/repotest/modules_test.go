@@ -110,3 +110,13 @@ func TestWorkspace(t *testing.T) {
 		t.Errorf("go.work says go %s, go.mod go %s", w.Go, want)
 	}
 }
+
+// TestWorkflow compares the jobs of the host with the steps of .ci/run, of which packages comes before each.
+func TestWorkflow(t *testing.T) {
+	t.Parallel()
+	_, steps, _ := strings.Cut(read(t, ".ci/run"), "\nsteps=(packages ")
+	steps, _, found := strings.Cut(steps, ")\n")
+	if want := "step: [" + strings.ReplaceAll(steps, " ", ", ") + "]\n"; !found || !strings.Contains(read(t, ".github/workflows/ci.yml"), want) {
+		t.Errorf(".github/workflows/ci.yml does not have %s", want)
+	}
+}
