@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -63,6 +64,8 @@ freed by
 	main\.main
 		.*main\.go:\d+$`)
 
+var pie = flag.Bool("inspect.pie", false, "TestMonitor builds its program, and the standard library, for a place that the system chooses")
+
 // TestMonitor has a program end in several ways. The monitor must say what a
 // fault was, in Go and in C, also if the system places the code of each process elsewhere;
 // and nothing of another end.
@@ -71,8 +74,8 @@ func TestMonitor(t *testing.T) {
 		return // there are no guarded blocks
 	}
 	t.Setenv("TMPDIR", t.TempDir())
-	var flags []string // TestGuardDocument builds without
-	if runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+	var flags []string
+	if *pie {
 		flags = append(flags, "-buildmode=pie")
 	}
 	program := buildGuarded(t, flags...)

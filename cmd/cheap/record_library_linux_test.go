@@ -80,6 +80,10 @@ func TestRecordMusl(t *testing.T) {
 	if _, err := exec.LookPath("musl-gcc"); err != nil {
 		return // as there is no other compiler for musl
 	}
+	ofGlibc, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
 	library, program := filepath.Join(folder, "musl.so"), filepath.Join(folder, "program")
 	buildLibrary(t, "musl-gcc", library)
@@ -110,11 +114,11 @@ int main(int argc, char **argv) {
 			t.Errorf("%s: code %d, %d bytes in use, want 123,456: %s", env, r.code, n, r.stderr)
 		}
 	}
-	for _, c := range []struct{ cc, program, want string }{
-		{"cc", program, "uses musl, and the library that is preloaded is one for glibc"},
-		{"musl-gcc", theRecorded(t), "uses glibc, and the library that is preloaded is one for musl"},
+	for _, c := range []struct{ library, program, want string }{
+		{ofGlibc, program, "uses musl, and the library that is preloaded is one for glibc"},
+		{library, theRecorded(t), "uses glibc, and the library that is preloaded is one for musl"},
 	} {
-		r := recordEnv(t, []string{"CC=" + c.cc}, c.program)
+		r := recordEnv(t, nil, "-library", c.library, c.program)
 		if r.code != exitUsage || !strings.Contains(r.stderr, c.want) || strings.Count(r.stderr, "\n") != 1 {
 			t.Errorf("code %d, want %q in %s", r.code, c.want, r.stderr)
 		}

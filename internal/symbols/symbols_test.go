@@ -17,7 +17,7 @@ func build(t *testing.T, program string, flags ...string) string {
 	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("go", slices.Concat([]string{"build", "-trimpath", "-o", program}, flags, []string{source})...)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", program}, flags, []string{source})...)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
