@@ -13,11 +13,11 @@ import (
 	"testing"
 )
 
-// buildLibrary makes a library with a compiler.
-func buildLibrary(t *testing.T, cc, name string) {
+// buildLibrary makes a library.
+func buildLibrary(t *testing.T, name string, env ...string) {
 	t.Helper()
 	command := exec.Command("cheap", "record", "-build", name)
-	command.Env = append(os.Environ(), "CC="+cc)
+	command.Env = append(os.Environ(), env...)
 	said, err := command.CombinedOutput()
 	want := `^cheap record: \S+ is for programs with (glibc 2\.\d+ or later|musl)\n$`
 	if err != nil || !regexp.MustCompile(want).Match(said) {
@@ -29,12 +29,16 @@ func buildLibrary(t *testing.T, cc, name string) {
 // folder for temporary files.
 func TestRecordLibrary(t *testing.T) {
 	t.Parallel()
+	compiled, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
 	folder := t.TempDir()
 	library := filepath.Join(folder, "made.so")
 	if err := os.WriteFile(library, []byte("in the place of what is made\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	buildLibrary(t, os.Getenv("CC"), library)
+	buildLibrary(t, library, "CC="+libraryCompiler, libraryVariable+"="+compiled)
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("%v are left beside the library: %v", left, err)
 	}
@@ -86,7 +90,7 @@ func TestRecordMusl(t *testing.T) {
 	}
 	folder := t.TempDir()
 	library, program := filepath.Join(folder, "musl.so"), filepath.Join(folder, "program")
-	buildLibrary(t, "musl-gcc", library)
+	buildLibrary(t, library, "CC=musl-gcc")
 	cc := exec.Command("musl-gcc", "-x", "c", "-o", program, "-")
 	cc.Stdin = strings.NewReader(`
 #include <stdlib.h>
@@ -104,14 +108,10 @@ int main(int argc, char **argv) {
 	if text, err := cc.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	for _, env := range []string{"CC=musl-gcc", "CC=no-such-compiler"} {
-		args := []string{"-rate", "1", program}
-		if env == "CC=no-such-compiler" {
-			args = append([]string{"-library", library}, args...)
-		}
-		r := recordEnv(t, []string{env}, args...)
+	for _, args := range [][]string{{}, {"-library", library}} { // the first time as what the compiler has made
+		r := recordEnv(t, []string{libraryVariable + "=" + library}, append(args, "-rate", "1", program)...)
 		if n := sum(r.stacks(t, "inuse_space"), ``); r.code != 7 || n != 123456 {
-			t.Errorf("%s: code %d, %d bytes in use, want 123,456: %s", env, r.code, n, r.stderr)
+			t.Errorf("%q: code %d, %d bytes in use, want 123,456: %s", args, r.code, n, r.stderr)
 		}
 	}
 	for _, c := range []struct{ library, program, want string }{
