@@ -12,7 +12,7 @@
 //	changed, err := cmem.Since(profile) // what has changed since cmem.Profile
 //	suspects, err := watch.Look()       // a cmem.Watch finds stacks that keep growing
 //	stop, err := cmem.Rotate(options)   // a profile each ten minutes, into a folder
-//	stop, err := cmem.Record(file)      // all calls, for cheap replay
+//	stop, err := cmem.Record(file)      // all calls, for lab replay
 //
 // # How it works
 //

@@ -18,7 +18,7 @@ var ErrRecording = errors.New("cmem: Record: calls are recorded already; stop th
 var ErrRecordCut = errors.New("cmem: Record: the recording was cut short")
 
 // Record records all calls of malloc and its like, of all threads and libraries, in their order,
-// until stop is called. Then stop writes them to w, in the format that cheap replay reads; nothing
+// until stop is called. Then stop writes them to w, in the format that lab replay reads; nothing
 // is written before. The calls are kept in a temporary file until then, two to four bytes each.
 //
 // For a block that is older than the recording, its free is left out, and its realloc is recorded as

@@ -2,11 +2,14 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,8 +18,17 @@ import (
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
+	"github.com/cheapgo/cheap/lab/internal/report"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
+
+// TestMain makes the test's program its own child, as lab is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && children[os.Args[1]] != nil {
+		main()
+	}
+	os.Exit(m.Run())
+}
 
 // TestPattern compares patterns with those of go test -run.
 func TestPattern(t *testing.T) {
@@ -83,7 +95,7 @@ func TestNamed(t *testing.T) {
 		{"-quick -run workloads", true, quickNamedBudget},
 		{"-quick -run calls|workloads", true, quickBudget + quickNamedBudget},
 	} {
-		s, _, err := parse(strings.Fields(c.args))
+		s, _, err := parseBench(strings.Fields(c.args))
 		if err != nil {
 			t.Errorf("%q: %v", c.args, err)
 			continue
@@ -93,7 +105,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%q: the table is measured: %v, in %v; want %v, in %v", c.args, named, got, c.named, c.budget)
 		}
 	}
-	if _, _, err := parse([]string{"-run", "/larson"}); err == nil || !strings.Contains(err.Error(), `no row matches "/larson"`) {
+	if _, _, err := parseBench([]string{"-run", "/larson"}); err == nil || !strings.Contains(err.Error(), `no row matches "/larson"`) {
 		t.Errorf("a row of a table that is not named: %v", err)
 	}
 }
@@ -105,7 +117,7 @@ func TestNamedRows(t *testing.T) {
 		"": "64 256 1024 4096", "-quick": "64 256 1024 4096", "-run calls|/own": "64 256 1024 4096",
 		"-run size": "8 16 32 64 128 256 512 1024 2048 4096", "-run size/own": "8 16 32 64 128 256 512 1024 2048 4096",
 	} {
-		s, _, err := parse(strings.Fields(args))
+		s, _, err := parseBench(strings.Fields(args))
 		if err != nil {
 			t.Errorf("%q: %v", args, err)
 			continue
@@ -122,7 +134,7 @@ func TestNamedRows(t *testing.T) {
 			t.Errorf("%q: the sizes are %s, want %s", args, got, want)
 		}
 	}
-	if _, _, err := parse([]string{"-run", "/own-8"}); err == nil || !strings.Contains(err.Error(), `no row matches "/own-8"`) {
+	if _, _, err := parseBench([]string{"-run", "/own-8"}); err == nil || !strings.Contains(err.Error(), `no row matches "/own-8"`) {
 		t.Errorf("a row that is not named: %v", err)
 	}
 }
@@ -133,7 +145,7 @@ func TestLimits(t *testing.T) {
 	if !tables.HasC {
 		return // most rows need C
 	}
-	s, _, err := parse([]string{"-limits"})
+	s, _, err := parseBench([]string{"-limits"})
 	if err != nil || s.count != limitRounds {
 		t.Fatalf("%d rounds, %v", s.count, err)
 	}
@@ -142,10 +154,10 @@ func TestLimits(t *testing.T) {
 			t.Errorf("table %s is measured", table.Name)
 		}
 	}
-	if s, _, err := parse([]string{"-limits", "-run", "strings/parameters", "-count", "3"}); err != nil || s.count != 3 {
+	if s, _, err := parseBench([]string{"-limits", "-run", "strings/parameters", "-count", "3"}); err != nil || s.count != 3 {
 		t.Errorf("%d rounds, %v", s.count, err)
 	}
-	if _, _, err := parse([]string{"-limits", "-run", "calls"}); err == nil || !strings.Contains(err.Error(), "nothing is promised") {
+	if _, _, err := parseBench([]string{"-limits", "-run", "calls"}); err == nil || !strings.Contains(err.Error(), "nothing is promised") {
 		t.Errorf("the table calls: %v", err)
 	}
 	row := result.Row{Table: "t", Row: "r", Procs: 2, Bars: []result.Bar{{Figure: "time", Value: 1.2, Bar: 1, Limit: 1.3}}}
@@ -162,7 +174,7 @@ func TestLimits(t *testing.T) {
 func TestProfileNote(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cpu.pprof")
 	for run, want := range map[string]int{"release": 0, "release|calls": 1, "": 1} {
-		s, _, err := parse([]string{"-run", run, "-cpuprofile", file})
+		s, _, err := parseBench([]string{"-run", run, "-cpuprofile", file})
 		if !tables.HasC { // there is no table release
 			if err == nil {
 				t.Errorf("-run %q: the profile of nothing is no error", run)
@@ -182,76 +194,267 @@ func TestDescribeProgress(t *testing.T) {
 	}
 }
 
-// TestChildArguments runs the processes that measure a row with wrong arguments.
-func TestChildArguments(t *testing.T) {
-	if err := run([]string{rowCommandName}, strings.NewReader(""), io.Discard); !errors.Is(err, measure.ErrArgs) {
-		t.Errorf("%s: %v", rowCommandName, err)
+// lab runs a command line, and returns what it prints.
+func lab(t *testing.T, ctx context.Context, line string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, said bytes.Buffer
+	code = run(ctx, strings.Fields(line), strings.NewReader(""), &out, &said)
+	return code, out.String(), said.String()
+}
+
+// TestMistakes has arguments that are wrong: one line says what is right, and nothing is measured or
+// written.
+func TestMistakes(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.Mkdir("folder", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	release := "only the table release is profiled, and none of its rows is measured"
+	for line, want := range map[string]string{
+		"-fast":             "flag provided but not defined: -fast; -h lists the flags",
+		"calls":             `unexpected argument "calls"; lab takes flags, and the command replay`,
+		"-run nothing":      `-run: no table matches "nothing"; the tables are calls, `,
+		"-run a/b/c":        `-run: "a/b/c" has 2 slashes`,
+		"-run ca(lls":       "-run: error parsing regexp: ",
+		"-format xml":       `-format: unknown format "xml"; the formats are text, json, bench and html`,
+		"-cpu 0":            `invalid value "0" for flag -cpu: use numbers of processors from 1 to 1024`,
+		"-cpu 1,,2":         `invalid value "1,,2" for flag -cpu: `,
+		"-cpu=":             `invalid value "" for flag -cpu: `,
+		"-cpu 1000000":      `invalid value "1000000" for flag -cpu: `,
+		"-count 0":          `invalid value "0" for flag -count: use a number of rounds; the least is 1`,
+		"-count many":       `invalid value "many" for flag -count: `,
+		"-benchtime 0s":     `invalid value "0s" for flag -benchtime: use a time or a number of operations above 0`,
+		"-benchtime 0x":     `invalid value "0x" for flag -benchtime: `,
+		"-benchtime -5ms":   `invalid value "-5ms" for flag -benchtime: `,
+		"-o missing/x.json": "-o: open missing/x.json: ",
+		"-o folder":         "-o: open folder: ",
+		"-cpuprofile folder -run " + map[bool]string{true: "release", false: "calls"}[tables.HasC]: "-cpuprofile: ",
+		"-cpuprofile out -run calls": "-cpuprofile: " + release,
+
+		"replay -fast":                     "flag provided but not defined: -fast; -h lists the flags",
+		"replay -allocator dlmalloc":       `-allocator: unknown allocator "dlmalloc"; the allocators are `,
+		"replay -allocator local,local":    "-allocator: local is named twice; name each once",
+		"replay -runs 0":                   "-runs: 0 is too few; the least is 1",
+		"replay -format xml":               `-format: unknown format "xml"`,
+		"replay -format html":              "-format: there is no page of a replay",
+		"replay -native dlmalloc":          `-native: unknown library "dlmalloc"; the libraries are jemalloc, mimalloc, tcmalloc, and paths with a slash`,
+		"replay -native jemalloc,jemalloc": "-native: jemalloc would be the second row with the name jemalloc",
+		"replay -native ./libheap.so":      "-native: ./libheap.so would be the second row with the name heap",
+		"replay gcc -runs 3":               "the flag -runs follows a trace; put the flags before the first trace",
+		"replay gcc ./gcc ./gcc":           "the trace ./gcc is named twice; name each once",
+		replayCommandName + " local":       "the arguments are an allocator, a trace and a library",
+	} {
+		name, _, _ := strings.Cut(line, " ")
+		if strings.HasPrefix(name, "-") || name == "calls" {
+			name = ""
+		}
+		code, stdout, stderr := lab(t, t.Context(), line)
+		if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, strings.TrimSpace("lab "+name)+": "+want) || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %s", line, code, stdout, stderr)
+		}
+	}
+	if files, _ := os.ReadDir("."); len(files) != 1 {
+		t.Errorf("it wrote %v", files)
+	}
+	if code, _, stderr := lab(t, t.Context(), rowCommandName); code != exitFailed || !strings.Contains(stderr, measure.ErrArgs.Error()) {
+		t.Errorf("%s: exit code %d, %s", rowCommandName, code, stderr)
+	}
+}
+
+// TestHelp has what is described on stdout.
+func TestHelp(t *testing.T) {
+	for line, want := range map[string]string{
+		"-h":        "-benchtime time\n.*-count number\n.*-quick\n",
+		"-list":     `(?m)^calls +\S.*\n  calls/`,
+		"replay -h": `part of this program: sqlite, gcc(.|\n)*-native libraries(.|\n)*Allocators:\n\n  heap `,
+	} {
+		code, stdout, stderr := lab(t, t.Context(), line)
+		if code != exitOK || stderr != "" || !regexp.MustCompile("(?s)"+want).MatchString(stdout) {
+			t.Errorf("%s: exit code %d, %s%s", line, code, stdout, stderr)
+		}
+		for l := range strings.Lines(stdout) {
+			if n := len(strings.ReplaceAll(l, "\t", "        ")); n > 100 && line != "-list" {
+				t.Errorf("%s: %d columns: %s", line, n, l)
+			}
+		}
+	}
+}
+
+// TestHeadline has the rows that the headline is about.
+func TestHeadline(t *testing.T) {
+	_, list, _ := lab(t, t.Context(), "-list")
+	for _, row := range report.HeadlineRows() {
+		if tables.HasC && !slices.Contains(strings.Fields(list), row) {
+			t.Errorf("there is no row %s", row)
+		}
+	}
+}
+
+// TestFormats measures two rows, and finds them in each format, on stdout or in a file.
+func TestFormats(t *testing.T) {
+	t.Setenv("GOGC", "50")
+	for line, want := range map[string]struct{ file, text string }{
+		"":                  {"", `(?m)GOGC=100, .*(.|\n)* inlined$(.|\n)* func-value$(.|\n)*GOGC=50 in the environment has no effect`},
+		"-format json":      {"", `^\[\n\{"table":"calls","row":"inlined","procs":1,.*"machine":\{.*\},\n\{.*\}\n\]\n$`},
+		"-format bench":     {"", `(?m)^BenchmarkCheap/table=calls/row=inlined-1 1 [\d.]+ ns/op$`},
+		"-format html":      {"", `<html`},
+		"-o x.html":         {"x.html", `<html`},
+		"-o x.json":         {"x.json", `samples_ns`},
+		"-o x":              {"x", `(?m) inlined$`},
+		"-o y -format json": {"y", `samples_ns`},
+	} {
+		t.Chdir(t.TempDir())
+		code, stdout, stderr := lab(t, t.Context(), "-run=calls/inlined|calls/func-value -count=6 -benchtime=100us "+line)
+		page, said := "", ""
+		if line == "" {
+			page, said = partName, "lab: the charts are in "+partName+"\n"
+		}
+		text := stdout
+		if want.file != "" {
+			b, err := os.ReadFile(want.file)
+			if text = string(b); err != nil || stdout != "" {
+				t.Errorf("%s: stdout %s, %v", line, stdout, err)
+			}
+		}
+		files, _ := filepath.Glob("*")
+		if code != exitOK || tables.HasC && stderr != said || strings.Join(files, " ") != page+want.file || !regexp.MustCompile(want.text).MatchString(text) {
+			t.Errorf("%s: exit code %d, stderr %q, files %q, %s", line, code, stderr, files, text)
+		}
+		if missing := "Most rows are missing, those that call C"; strings.Contains(stderr, missing) == tables.HasC || line == "" && strings.Contains(text, missing) == tables.HasC {
+			t.Errorf("%s: what is missing: %s%s", line, stderr, text)
+		}
+	}
+}
+
+// TestWhole has the page of a whole run, which that of a part does not replace.
+func TestWhole(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := &result.Report{Tables: []result.Table{{Name: "t"}}, Rows: []result.Row{{Table: "t", Row: "a", Procs: 1, NsPerOp: 1}}}
+	for i, o := range []struct {
+		line    string
+		partial bool
+	}{{"", false}, {"-cpuprofile x", false}, {"-quick", false}, {"-run calls", false}, {"", true}} {
+		s, _, err := parseBench(strings.Fields(o.line))
+		if err != nil && tables.HasC {
+			t.Fatal(err)
+		} else if err != nil {
+			continue
+		}
+		r.Partial = o.partial
+		if err := s.out.write(r, io.Discard, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		files, _ := filepath.Glob("*.html")
+		if want := map[bool]string{true: pageName, false: partName}[i < 2]; len(files) != 1 || files[0] != want {
+			t.Errorf("%q: the pages are %q, want %s", o.line, files, want)
+		}
+		if err := os.Remove(files[0]); err != nil {
+			t.Error(err)
+		}
+		text, err := os.ReadFile(filepath.Join(root, ".gitignore"))
+		if err != nil || !strings.Contains(string(text), "\ncheap-report*.html\n") {
+			t.Errorf("git does not ignore the pages: %v", err)
+		}
+	}
+}
+
+// root is the checkout.
+var root, _ = filepath.Abs("..")
+
+// TestChildren measures rows in processes of their own, with a profile of the others.
+func TestChildren(t *testing.T) {
+	if !tables.HasC {
+		return
+	}
+	t.Chdir(t.TempDir())
+	rows := map[string]string{
+		"-cpuprofile=cpu.pprof -run=^release$/^(addcleanup|manual-gc-off)$":              "release/addcleanup/1 release/manual-gc-off/1",
+		"-cpu=2 -run=workloads/^xmalloc-heap$|workloads/^large-(local|native|jemalloc)$": "workloads/xmalloc-heap/2 workloads/large-local/2 workloads/large-native/2",
+	}
+	for line, want := range rows {
+		if _, err := preload.Find("jemalloc"); err == nil && strings.Contains(line, "jemalloc") {
+			want += " workloads/large-jemalloc/2"
+		}
+		code, stdout, stderr := lab(t, t.Context(), line+" -count=1 -format=json")
+		var all []result.Row
+		if err := json.Unmarshal([]byte(stdout), &all); err != nil || code != exitOK || stderr != "" {
+			t.Fatalf("%s: exit code %d, %v, %s", line, code, err, stderr)
+		}
+		var got []string
+		for _, r := range all {
+			got = append(got, fmt.Sprintf("%s/%s/%d", r.Table, r.Row, r.Procs))
+			if r.Row == "large-local" && (len(r.CPUVersus) == 0 || runtime.GOOS == "linux" && r.Resident == 0) || r.NsPerOp <= 0 || r.Machine.CPU == "" {
+				t.Errorf("%+v", r)
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %q", line, got)
+		}
+	}
+	if _, err := os.Stat("cpu.pprof"); err != nil {
+		t.Error(err)
 	}
 }
 
 // TestOtherMalloc runs the process of a row whose library is not preloaded. The dynamic linker
 // goes on without a library that it cannot load, so the process looks whether it is its malloc.
 func TestOtherMalloc(t *testing.T) {
-	if !tables.HasC {
-		return // nothing is preloaded
-	}
-	if _, err := preload.Find("jemalloc"); err != nil {
+	if _, err := preload.Find("jemalloc"); err != nil || !tables.HasC {
 		t.Skip(err)
 	}
-	var stdout bytes.Buffer
-	if err := run([]string{rowCommandName, "workloads", "large-jemalloc", "1"}, strings.NewReader("0\n"), &stdout); err != nil {
-		t.Fatal(err)
-	}
-	if said := stdout.String(); !strings.Contains(said, "jemalloc is not measured: malloc is in ") || !strings.Contains(said, `"Unsupported":true`) {
-		t.Errorf("it said %s", said)
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{rowCommandName, "workloads", "large-jemalloc", "1"}, strings.NewReader("0\n"), &stdout, &stderr)
+	if said := stdout.String(); code != exitOK || !strings.Contains(said, "jemalloc is not measured: malloc is in ") || !strings.Contains(said, `"Unsupported":true`) {
+		t.Errorf("exit code %d, %s%s", code, said, &stderr)
 	}
 }
-
-// conversation runs the command, and returns its last message.
-func conversation(t *testing.T, stdin io.Reader, args ...string) (last result.Message) {
-	t.Helper()
-	var stdout bytes.Buffer
-	if err := run(args, stdin, &stdout); err != nil {
-		t.Fatal(err)
-	}
-	for from := json.NewDecoder(&stdout); ; {
-		var m result.Message
-		if err := from.Decode(&m); errors.Is(err, io.EOF) {
-			return last
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		last = m
-	}
-}
-
-// open is a stdin that stays open.
-type open struct{}
-
-func (open) Read([]byte) (int, error) { select {} }
 
 // TestNothing has no time for one row: that is no success, and no report.
 func TestNothing(t *testing.T) {
 	defer func(d time.Duration) { quickBudget = d }(quickBudget)
 	quickBudget = 1
-	m := conversation(t, open{}, "-quick", "-run=calls")
-	const want = "nothing was measured: the time of 1ns was over before the first round; the machine may be busy; with -count a run takes as long as it takes"
-	if m.Error != want || !m.Usage || m.Report != nil {
-		t.Errorf("%+v", m)
+	code, stdout, stderr := lab(t, t.Context(), "-quick -run=calls -format=json")
+	const want = "nothing was measured: the time of 1ns was over before the first round; the machine may be busy; with -count a run takes as long as it takes\n"
+	if code != exitUsage || stdout != "" || !strings.HasSuffix(stderr, "lab: "+want) {
+		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
 	}
 }
 
-// TestEndOfStdin ends a run: what was measured until then is reported before.
-func TestEndOfStdin(t *testing.T) {
-	if m := conversation(t, strings.NewReader(""), "-run=calls/inlined"); !m.Interrupted {
-		t.Errorf("%+v", m)
+// TestInterrupted ends a run: what was measured until then is reported before, here nothing.
+func TestInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for line, want := range map[string]string{"": "- nothing was measured\n", "-format=json": "[\n\n]\n", "replay -rss=false gcc": ""} {
+		code, stdout, stderr := lab(t, ctx, line)
+		if code != exitInterrupted || !strings.HasSuffix(stderr, ": interrupted\n") || !strings.HasSuffix(stdout, want) || want == "" && stdout != "" {
+			t.Errorf("%s: exit code %d, %s%s", line, code, stdout, stderr)
+		}
+	}
+	if files, _ := os.ReadDir("."); len(files) != 0 {
+		t.Errorf("it wrote %v", files)
 	}
 }
 
-// TestReport has the rows in the order of the tables, and a machine.
-func TestReport(t *testing.T) {
-	m := conversation(t, open{}, "-run=calls/inlined|calls/func-value", "-count=2", "-benchtime=10x")
-	if m.Report == nil || len(m.Report.Rows) != 2 || m.Report.Rows[0].Machine.CPU == "" || m.Report.Tables[0].Name != "calls" {
-		t.Errorf("%+v", m.Report)
+// A closedWriter is a stdout that cannot be written to.
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// TestClosedOutput has a report that cannot be written.
+func TestClosedOutput(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, line := range []string{"-run=calls/inlined -count=1 -benchtime=10x", "replay -rss=false -runs=1 -allocator=local gcc"} {
+		for _, format := range []string{"text", "json", "bench"} {
+			args := strings.Fields(line)
+			at := 0
+			if args[0] == "replay" {
+				at = 1
+			}
+			var stderr bytes.Buffer
+			if code := run(t.Context(), slices.Insert(args, at, "-format="+format), nil, closedWriter{}, &stderr); code != exitFailed {
+				t.Errorf("%s: exit code %d, stderr %q", args, code, &stderr)
+			}
+		}
 	}
 }

@@ -70,7 +70,7 @@ func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 	s := &explainSettings{figures: explain.Stored}
 	flags := flag.NewFlagSet("cheap explain", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	figures := flags.String("figures", "", "take the figures of the advice from this `file`, which cheap bench -format json has written on this machine")
+	figures := flags.String("figures", "", "take the figures of the advice from this `file`, which go run ./lab -format json has written on this machine")
 	flags.BoolVar(&s.bench, "bench", false, "measure the figures of the advice on this machine, in about ten seconds")
 	flags.DurationVar(&s.length, "for", time.Minute, "end the program after this `time`; 0 is never")
 	flags.StringVar(&s.html, "html", "", "write a page with a flame graph to this `file` as well")

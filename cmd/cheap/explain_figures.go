@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,34 +12,30 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain/ways"
-	"github.com/cheapgo/cheap/cmd/cheap/internal/present"
 )
 
-// readFigures reads a report of `cheap bench`.
+// readFigures reads a report of the module lab.
 func readFigures(file string) (explain.Figures, error) {
-	const help = "name a file that cheap bench -format json has written"
-	f, err := os.Open(file)
-	if err != nil {
-		return explain.Figures{}, usagef("-figures: %v; %s", err, help)
+	figures := explain.Figures{Ns: map[string]float64{}, From: file}
+	var rows []struct {
+		Table, Row string
+		Procs      int
+		NsPerOp    float64 `json:"ns_per_op"`
 	}
-	defer f.Close()
-	figures, err := figuresOf(f, file)
-	if err != nil {
-		return explain.Figures{}, usagef("-figures: %s: %v; %s", file, oneLine(err), help)
+	text, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(text, &rows)
 	}
-	return figures, nil
-}
-
-func figuresOf(r io.Reader, from string) (explain.Figures, error) {
-	report, err := present.ReadJSON(r)
-	if err != nil {
-		return explain.Figures{}, err
-	}
-	figures := explain.Figures{Ns: map[string]float64{}, From: from}
-	for _, row := range report.Rows {
-		if row.Procs == 1 {
+	for _, row := range rows {
+		if row.Procs == 1 && row.Table != "" && row.NsPerOp > 0 {
 			figures.Ns[row.Table+"/"+row.Row] = row.NsPerOp
 		}
+	}
+	if err == nil && len(figures.Ns) == 0 {
+		err = errors.New("it has no rows")
+	}
+	if err != nil {
+		return explain.Figures{}, usagef("-figures: %s: %v; name a file that go run ./lab -format json has written", file, oneLine(err))
 	}
 	return figures, nil
 }

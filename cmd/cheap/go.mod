@@ -10,7 +10,6 @@ require (
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/rogpeppe/go-internal v1.16.0
 	golang.org/x/arch v0.33.0
-	golang.org/x/perf v0.0.0-20260908200009-22c9c6c9d4da
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 )
@@ -18,7 +17,6 @@ require (
 require github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
 
 require (
-	github.com/aclements/go-moremath v0.0.0-20210112150236-f10218a38794 // indirect
 	github.com/cheapgo/cheap/cmem v0.0.0
 	golang.org/x/tools v0.26.0 // indirect
 )

@@ -1,14 +1,4 @@
-// Cheap shows which C memory a Go program holds, what C costs it, and what that would cost otherwise.
-//
-//	cheap bench [flags]
-//
-// measures calls, owners, allocators and strings, and sets the figures that
-// others have published beside its own.
-//
-//	cheap replay [flags] [trace ...]
-//
-// replays the allocations of real programs, on the allocators of package cheap
-// and on those that Go programs use today.
+// Cheap shows which C memory a Go program holds, and what C costs it.
 //
 //	cheap record [flags] program [argument ...]
 //
@@ -30,7 +20,7 @@
 //
 // prints the version.
 //
-// `cheap bench -h` describes the flags of a command, and so do the others.
+// `cheap record -h` describes the flags of a command, and so do the others.
 // docs/tools.md describes the reports.
 package main
 

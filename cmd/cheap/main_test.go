@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,7 +15,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/cheapgo/cheap/internal/replay/peers"
-	"github.com/cheapgo/cheap/internal/replay/preload"
 )
 
 // commands are what this program is, if it has one of these names. Scripts and tests find them by
@@ -28,7 +26,6 @@ func TestMain(m *testing.M) { testscript.Main(keeper{m}, commands) }
 // shortMain is the command, which measures no longer than a test needs.
 func shortMain() {
 	waysObjects, waysRounds = 1000, 1
-	builtLab = os.Getenv("CHEAP_TEST_LAB")
 	main()
 }
 
@@ -56,18 +53,6 @@ var goCache = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(text))
 })
 
-// testLab is the laboratory for all tests, "" if there is no go command.
-var testLab = sync.OnceValue(func() string {
-	if _, err := exec.LookPath("go"); err != nil {
-		return ""
-	}
-	program := filepath.Join(kept, "lab")
-	if text, err := exec.Command("go", "build", "-C", "../../lab", "-o", program, ".").CombinedOutput(); err != nil {
-		panic(fmt.Sprintf("%v: %s", err, text))
-	}
-	return program
-})
-
 // TestScripts runs the command lines in testdata/script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -77,7 +62,6 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GORACE", "atexit_sleep_ms=0")
 			env.Setenv("GOCACHE", goCache())
 			env.Setenv("HOME", env.WorkDir)
-			env.Setenv("CHEAP_TEST_LAB", testLab())
 			box, err := filepath.Abs("../../inspect/blackbox/testdata/version1.box")
 			env.Setenv("BOX", box)
 			return err
@@ -87,8 +71,6 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "libc":
 				_, err = peers.Lookup("libc")
-			case "jemalloc":
-				_, err = preload.Find("jemalloc")
 			case "race":
 				info, ok := debug.ReadBuildInfo()
 				return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
@@ -98,13 +80,7 @@ func TestScripts(t *testing.T) {
 			return err == nil, nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"code":  cmdCode,
-			"fht":   cmdFHT,
-			"rows":  cmdRows,
-			"bench": cmdBench,
-			"lines": cmdLines,
-
-			"linesof": cmdLinesOf,
+			"code": cmdCode,
 		},
 	})
 }
@@ -131,33 +107,11 @@ func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// cmdLines is "lines n prefix": n lines of stdout begin with prefix.
-func cmdLines(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: lines n prefix")
-	}
-	n := 0
-	for line := range strings.Lines(ts.ReadFile("stdout")) {
-		if strings.HasPrefix(line, args[1]) {
-			n++
+// TestUsageIsNarrow checks that the usage fits a terminal of 80 columns.
+func TestUsageIsNarrow(t *testing.T) {
+	for line := range strings.Lines(usage) {
+		if n := len(strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", "        ")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if strconv.Itoa(n) != args[0] {
-		ts.Fatalf("%d lines begin with %q, want %s", n, args[1], args[0])
-	}
 }
-
-// cmdLinesOf is "linesof stdout|stderr n": it has n lines.
-func cmdLinesOf(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: linesof stdout|stderr n")
-	}
-	if n := strings.Count(ts.ReadFile(args[0]), "\n"); strconv.Itoa(n) != args[1] {
-		ts.Fatalf("%s has %d lines, want %s", args[0], n, args[1])
-	}
-}
-
-// A closedWriter is a stdout that cannot be written to.
-type closedWriter struct{}
-
-func (closedWriter) Write([]byte) (int, error) { return 0, os.ErrClosed }

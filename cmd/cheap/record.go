@@ -29,7 +29,7 @@ Examples:
 	cheap record -o report.html ./convert in.jpg out.jpg
 	cheap record -rate 1 -o heap.pb.gz -- ./convert -quality 9 in.jpg out.jpg
 	cheap record -http localhost:6061 ./server
-	cheap record -trace server.fht.gz ./server && cheap replay server.fht.gz
+	cheap record -trace server.fht.gz ./server && go run ./lab replay server.fht.gz
 	cheap record -- go test ./...
 
 	cheap record -build libcheap.so
@@ -96,7 +96,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	flags := flag.NewFlagSet("cheap record", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&s.out, "o", "cheap-record.pb.gz", "write the profile to this `file`; to x.html a page, to x/ all")
-	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for cheap replay")
+	flags.StringVar(&s.trace, "trace", "", "write all calls to this `file`, for lab replay")
 	flags.StringVar(&s.address, "http", "", "show the figures at this `address` while the program runs")
 	flags.StringVar(&s.build, "build", "", "compile the library to this `file`, and run nothing")
 	flags.StringVar(&s.library, "library", "", "preload this `file`, which -build has made, and compile nothing")

@@ -113,7 +113,7 @@ func TestRecordTrace(t *testing.T) {
 	// The calls of Go code are replayed at the end.
 	r = record(t, "-rate", "1", "-trace", file, theRecorded(t), "leak")
 	for _, want := range []string{
-		"\n  Go itself   asked for 195 KiB in 120 blocks, by ", "measured now by replaying them\n", "\n  trace       cheap replay ", " by the trace, which has all calls\n",
+		"\n  Go itself   asked for 195 KiB in 120 blocks, by ", "measured now by replaying them\n", "\n  trace       go run ./lab replay ", " by the trace, which has all calls\n",
 	} {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("no %q in\n%s", want, r.stderr)

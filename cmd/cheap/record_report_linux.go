@@ -73,7 +73,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 		line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
 	}
 	if r.traced != nil {
-		line("trace", "cheap replay %s: %s", quoted(r.trace), figure.Plural(int(r.traced.writer.Ops()), "call"))
+		line("trace", "go run ./lab replay %s: %s", quoted(r.trace), figure.Plural(int(r.traced.writer.Ops()), "call"))
 	}
 }
 

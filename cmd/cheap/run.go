@@ -14,25 +14,22 @@ import (
 // The exit codes of the command.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // a trace cannot be read, or an allocator or a row fails
+	exitFailed      = 1   // a program cannot be run, or a file cannot be read
 	exitUsage       = 2   // the arguments are wrong
 	exitInterrupted = 130 // a shell reports the same for a program that SIGINT ended
 )
 
-const usage = `Cheap shows which C memory a Go program holds, what C costs it, and what that
-would cost otherwise.
+const usage = `Cheap shows which C memory a Go program holds, and what C costs it.
 
 Usage:
 
-  cheap bench [flags]               measure calls, owners, allocators, strings
-  cheap replay [flags] [trace ...]  replay what real programs allocated
   cheap record [flags] program ...  run a program, and show its C heap
   cheap top [flags] URL             show the memory of a program that runs
   cheap explain [flags] profile     say where the time of a program with C goes
   cheap postmortem [flags] FILE     say what held the memory of a killed program
   cheap version                     print the version
 
-"cheap bench -h" describes the flags of a command, and so do the others.
+"cheap record -h" describes the flags of a command, and so do the others.
 docs/tools.md describes the reports.
 `
 
@@ -74,10 +71,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 // hidden are commands that only this program calls: processes of other commands.
 var hidden = map[string]func(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error{
-	replayCommandName: func(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
-		signal.Ignore(os.Interrupt)
-		return replayChildCommand(ctx, args, stdin, stdout)
-	},
 	calibrateCommandName: func(_ context.Context, _ []string, _ io.Reader, stdout io.Writer) error {
 		return unbound(func() error { return calibrateCommand(stdout) })
 	},
@@ -94,10 +87,6 @@ func command(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 	}
 	name = "cheap " + args[0]
 	switch rest := args[1:]; args[0] {
-	case "bench":
-		return name, benchCommand(ctx, rest, stdout, stderr)
-	case "replay":
-		return name, replayCommand(ctx, rest, stdout, stderr)
 	case "top":
 		return name, topCommand(ctx, rest, stdin, stdout)
 	case "explain":
@@ -117,7 +106,7 @@ func command(ctx context.Context, args []string, stdin io.Reader, stdout, stderr
 			return name, f(ctx, rest, stdin, stdout)
 		}
 	}
-	return "cheap", usagef("unknown command %q; the commands are bench, explain, postmortem, record, replay, top and version", args[0])
+	return "cheap", usagef("unknown command %q; the commands are explain, postmortem, record, top and version", args[0])
 }
 
 // help writes the usage of a command, in which its flags have their place.

@@ -15,7 +15,7 @@ func TestTools(t *testing.T) {
 	program := build(t)
 	folder := filepath.Dir(program)
 	tools := t.TempDir()
-	c := exec.Command("go", "build", "-o", tools, "./cmd/cheap", "./vet/cmd/cheapvet")
+	c := exec.Command("go", "build", "-o", tools, "./cmd/cheap", "./lab", "./vet/cmd/cheapvet")
 	c.Dir = filepath.Join("..", "..")
 	c.Env = append(os.Environ(), "GOWORK=") // the workspace has the modules of the commands
 	if out, err := c.CombinedOutput(); err != nil {
@@ -33,7 +33,7 @@ func TestTools(t *testing.T) {
 	// and the legend are sentences, whose lines begin anywhere.
 	top := regexp.MustCompile(`^(guestbook|Resident|GH*C+|pace:|C heap:|SUSPECT|main\.\(\*guestbook\)\.find guestbook\.go:\d+:|LIBRARY|where) *.*`)
 	commands := 0
-	for _, title := range []string{"cheap record", "cheap top", "cheap replay", "cheapvet"} {
+	for _, title := range []string{"cheap record", "cheap top", "lab replay", "cheapvet"} {
 		_, section, ok := strings.Cut(string(text), "\n## "+title+"\n")
 		if !ok {
 			t.Fatalf("docs/tools.md has no part about %s", title)
@@ -43,7 +43,7 @@ func TestTools(t *testing.T) {
 		output := ""
 		session := func(command string) {
 			commands++
-			command = strings.ReplaceAll(command, "localhost:6060", host)
+			command = strings.NewReplacer("localhost:6060", host, "go run ./lab", "lab").Replace(command)
 			if strings.HasPrefix(command, "cheap record ") {
 				command += " -addr=localhost:0 -rate=50 -seconds=5"
 			}
@@ -68,7 +68,7 @@ func TestTools(t *testing.T) {
 				switch command, isCommand := strings.CutPrefix(line, "$ "); {
 				case isCommand:
 					session(command)
-				case strings.HasPrefix(line, title+" -"):
+				case strings.HasPrefix(strings.TrimPrefix(line, "go run ./"), title+" -"):
 					session(line)
 				case title == "cheap top":
 					if begins := top.FindStringSubmatch(line); begins != nil && !strings.Contains("\n"+output, "\n"+strings.TrimRight(begins[1], "HC")) {

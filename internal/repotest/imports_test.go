@@ -103,7 +103,7 @@ var imports = map[string][]string{
 	"internal/ctouch":     {"C"},
 	"libc/internal/ctest": {"C"},
 
-	"internal/result/resulttest": {"internal/figure", "internal/result"},
+	"internal/result/resulttest": {"internal/result"},
 
 	"calls/internal/ctest": {"C", "calls"},
 	"calls/callgen":        {},

@@ -1,13 +1,13 @@
-// Package result holds what `cheap bench` or `cheap replay` has measured: the rows
+// Package result holds what the module lab has measured: the rows
 // of a report, and descriptions of their tables and of the machine.
 //
-// The JSON of a report of `cheap bench` is a list of rows, each complete in itself;
+// The JSON of a report is a list of rows, each complete in itself;
 // see [Row]. Its fields are stable: later versions add fields, and change none.
 package result
 
 // A Report is what one run has measured.
 type Report struct {
-	Replay  bool // of `cheap replay`: tables are traces, and rows are allocators
+	Replay  bool // of `lab replay`: tables are traces, and rows are allocators
 	Machine Machine
 	Tables  []Table // those that have rows, in the order of the report
 	Rows    []Row   // of all tables, in the order of Tables
@@ -15,8 +15,7 @@ type Report struct {
 	Partial bool // the run was interrupted
 
 	Warnings []string // what a reader must know before the figures
-	Version  string   // of the program
-	Command  string   // with its flags: "cheap bench -quick"
+	Command  string   // with its flags: "lab -quick"
 }
 
 // A Table says what its rows have in common.
@@ -35,7 +34,6 @@ type Chart string
 
 const (
 	Bars  Chart = "bars"  // a bar for each row
-	Peers Chart = "peers" // a bar for each row; in text, a line for each row of cheap, with the others in columns
 	Procs Chart = "procs" // a line for each row name, over processors
 	Held  Chart = "held"  // a bar for each row, as long as what the row holds
 	Bytes Chart = "bytes" // a bar for each row, as long as the row's resident memory

@@ -3,7 +3,7 @@
 package browser
 
 import (
-	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,13 +12,13 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/lab/internal/report"
 )
 
 // built is the folder that has the command.
 var built string
 
-// TestMain builds the command. Without the names of its sources in it, it looks for the module lab in
-// the working directory, and not in this checkout.
+// TestMain builds the command.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	os.Exit(func() int {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(built)
-		build := exec.Command("go", "build", "-trimpath", "-o", filepath.Join(built, "cheap"), ".")
+		build := exec.Command("go", "build", "-o", filepath.Join(built, "cheap"), ".")
 		build.Dir = "../../cmd/cheap"
 		build.Env = append(build.Environ(), "GOWORK=off")
 		if text, err := build.CombinedOutput(); err != nil {
@@ -49,52 +49,15 @@ func runCheap(t *testing.T, folder string, args ...string) {
 	}
 }
 
-// laboratory is a program that measures nothing: it sends the report of a file.
-const laboratory = `package main
-
-import (
-	"io"
-	"os"
-)
-
-func main() {
-	f, err := os.Open("message.json")
-	if err == nil {
-		_, err = io.Copy(os.Stdout, f)
-	}
-	if err != nil {
-		panic(err)
-	}
-}
-`
-
-// pages are the files of pages, by the message of the laboratory.
-var pages = map[string]string{}
-
-// benchPage has the command write the page of a report, and returns its file.
+// benchPage writes the page of a report, and returns its file.
 func benchPage(t *testing.T, r *result.Report) string {
 	t.Helper()
-	message, err := json.Marshal(result.Message{Report: r})
+	f, err := os.Create(filepath.Join(t.TempDir(), "report.html"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if page := pages[string(message)]; page != "" {
-		return page
-	}
-	folder := filepath.Join(built, fmt.Sprint("report-", len(pages)))
-	if err := os.MkdirAll(filepath.Join(folder, "lab"), 0o777); err != nil {
+	if err := errors.Join(report.Page(f, r), f.Close()); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{
-		"lab/go.mod":   "module github.com/cheapgo/cheap/lab\n",
-		"lab/main.go":  laboratory,
-		"message.json": string(message),
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	runCheap(t, folder, "bench", "-format=html", "-o=report.html")
-	pages[string(message)] = filepath.Join(folder, "report.html")
-	return pages[string(message)]
+	return f.Name()
 }

@@ -3,5 +3,5 @@
 //
 //	go test -tags=browser ./browser
 //
-// A page of `cheap bench` and of `cheap explain` is what the command writes, as it is built here.
+// A page of `cheap explain` is what the command writes, as it is built here.
 package browser

@@ -24,8 +24,6 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"github.com/cheapgo/cheap/internal/result"
 )
 
 // browsers are the names under which Chromium is installed.
@@ -182,12 +180,6 @@ func (b *tab) forget() {
 	b.said, b.requests = nil, nil
 }
 
-// open shows the page of a report.
-func (b *tab) open(r *result.Report) {
-	b.t.Helper()
-	b.openFile(benchPage(b.t, r))
-}
-
 // openFile shows a page of a file.
 func (b *tab) openFile(name string) {
 	b.t.Helper()
@@ -227,12 +219,6 @@ func (b *tab) become(d device) {
 
 // An audit is what testdata/audit.js has found.
 type audit struct {
-	Charts []struct {
-		ID, Part            string
-		Rows, PublishedRows int // of the table
-		Measured, Published int // that are drawn
-		Words               int // in the chart
-	}
 	Problems []string
 	Texts    int // lines of text that were compared
 }

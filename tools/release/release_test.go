@@ -304,7 +304,7 @@ func requirements(t *testing.T, dir string) (list []string) {
 	return list
 }
 
-// goInstall installs the commands, and the module that cheap bench installs, and runs them.
+// goInstall installs the commands, and runs two.
 func (w *world) goInstall(t *testing.T) {
 	dir := t.TempDir()
 	for _, program := range []string{"cmd/cheap", "vet/cmd/cheapvet", "lab"} {

@@ -76,7 +76,7 @@ func TestBusyMachine(t *testing.T) {
 			}, Settle: func() error { busy(2 * time.Millisecond); return nil }}, nil
 		}})
 	}
-	const budget = 15 * time.Second // of cheap bench -quick
+	const budget = 15 * time.Second // of lab -quick
 	report, err := Run(t.Context(), fakeTable(rows...), Options{Budget: budget, clock: f.clock})
 	if err != nil || len(report.Rows) != len(rows) {
 		t.Fatalf("%d rows, %v, %q", len(report.Rows), err, report.Notes)

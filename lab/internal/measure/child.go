@@ -50,7 +50,7 @@ func (u *unit) leak(ctx context.Context, o *Options, n int) (sample, error) {
 }
 
 // ErrArgs says what the arguments of [Child] are.
-var ErrArgs = errors.New("the arguments are a table, a row and a number of processors; only cheap bench runs this command")
+var ErrArgs = errors.New("the arguments are a table, a row and a number of processors; only lab runs this command")
 
 // Child is the child process of a row.
 func Child(ctx context.Context, tables []Table, args []string, stdin io.Reader, stdout io.Writer) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/result"
 )
 
-// TestMain makes the test's program its own child, as cheap bench is.
+// TestMain makes the test's program its own child, as lab is.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "child" {
 		if err := Child(context.Background(), append(leaking(), keeping(), peaking(""), Table{Table: result.Table{Name: "remote"}, Rows: []Row{served()}}), os.Args[2:], os.Stdin, os.Stdout); err != nil {

@@ -1,4 +1,4 @@
-// Package measure times the rows of `cheap bench`.
+// Package measure times the rows of tables.
 package measure
 
 import (

@@ -10,10 +10,10 @@ import (
 // confidence is that of all intervals.
 const confidence = 0.95
 
-// summarize returns the median of the rounds and the bounds of its confidence
+// Summarize returns the median of the rounds and the bounds of its confidence
 // interval, as they stand in a Row and in a Ratio. The bounds are 0 where there
 // are too few rounds.
-func summarize(rounds []float64) (median, low, high float64) {
+func Summarize(rounds []float64) (median, low, high float64) {
 	s := benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(rounds), &benchmath.DefaultThresholds), confidence)
 	if math.IsInf(s.Lo, 0) || math.IsInf(s.Hi, 0) {
 		return s.Center, 0, 0

@@ -32,7 +32,7 @@ func (r *run) summarize(u *unit) result.Row {
 		Note:         u.row.Note,
 		Section:      u.row.Section,
 	}
-	row.NsPerOp, row.CI95Low, row.CI95High = summarize(wall)
+	row.NsPerOp, row.CI95Low, row.CI95High = Summarize(wall)
 	row.Collections = median(u.each(func(s sample) float64 { return float64(s.Collections) }))
 	if few := u.fewCollections(row.Collections); few != "" {
 		row.Note = strings.TrimPrefix(row.Note+"; "+few, "; ")
@@ -72,12 +72,12 @@ func (u *unit) each(figure func(sample) float64) []float64 {
 // for an interval.
 func ratio(u, versus *unit, figure func(sample) float64) *result.Ratio {
 	out := &result.Ratio{To: versus.row.Name}
-	out.Ratio, out.CI95Low, out.CI95High = summarize(divided(u.each(figure), versus.each(figure)))
+	out.Ratio, out.CI95Low, out.CI95High = Summarize(divided(u.each(figure), versus.each(figure)))
 	out.Noisy = out.CI95Low <= 1 && 1 <= out.CI95High || out.CI95High == 0
 	return out
 }
 
 func median(values []float64) float64 {
-	center, _, _ := summarize(values)
+	center, _, _ := Summarize(values)
 	return center
 }

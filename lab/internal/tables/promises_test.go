@@ -33,7 +33,7 @@ func (p *promise) verdict(s ...span) string {
 // document is the table of the promises in docs/figures.md.
 func document() string {
 	var b strings.Builder
-	b.WriteString("| work | than | row of `cheap bench` | figure | one P | two Ps | another processor | bar | | limit on one P, on two |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("| work | than | row of lab | figure | one P | two Ps | another processor | bar | | limit on one P, on two |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	for i := range promises {
 		p := &promises[i]
 		there := p.there[0].String()

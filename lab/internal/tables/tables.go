@@ -1,4 +1,4 @@
-// Package tables holds the tables of `cheap bench`.
+// Package tables holds the tables of the program lab.
 package tables
 
 import "github.com/cheapgo/cheap/lab/internal/measure"

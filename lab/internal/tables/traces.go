@@ -39,7 +39,7 @@ func Traces() measure.Table {
 		Name:  "traces",
 		Title: "The allocations of real programs, replayed",
 		About: "Every call of malloc, free, calloc, realloc and aligned_alloc that a run of SQLite and one of gcc made, on one allocator after the other, " +
-			"in one goroutine, without collections. `cheap replay` does the same, and reports memory as well. " +
+			"in one goroutine, without collections. `lab replay` does the same, and reports memory as well. " +
 			"native is C's malloc called from C, libc the same malloc called from Go. " +
 			"With -run traces also with samples at the default rate of package inspect, and with guard pages around one block in 10,000.",
 		Unit:  "operation",

@@ -26,7 +26,7 @@ func workloadTable(find func(name string) (preload.Library, error)) measure.Tabl
 		About: "The same program on a Heap, on a Local if it has one goroutine, and in C on C's malloc (native) and on libraries that replace it. " +
 			"Each is a process of its own. An operation is a block that is allocated, marked, read and freed; a Realloc frees one and allocates one.",
 		Unit:  "operation",
-		Chart: result.Peers,
+		Chart: result.Bars,
 	}, Named: true}
 	natives := nativeMallocs(&t, find)
 	for _, w := range workloads.All() {

@@ -10,7 +10,7 @@ import (
 // A Workload is one program.
 type Workload struct {
 	Name    string
-	Ops     int  // in a round of `cheap bench`, about a tenth of a second
+	Ops     int  // in a round, about a tenth of a second
 	Threads bool // runs one goroutine or thread for each processor, or two
 
 	places func(threads int) int // of its table

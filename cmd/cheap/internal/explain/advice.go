@@ -30,7 +30,7 @@ type Advice struct {
 	Fields []FieldCall `json:"fields,omitempty"` // of advice about functions that only read them
 }
 
-// Figures are nanoseconds per operation, by table and row of `cheap bench`: strings/arena-20.
+// Figures are nanoseconds per operation, by table and row of the module lab: strings/arena-20.
 type Figures struct {
 	Ns   map[string]float64
 	From string // the machine of the figures
@@ -44,7 +44,7 @@ var Stored = Figures{
 	},
 }
 
-// Rows returns the names of the figures as the flag -run of `cheap bench` takes them.
+// Rows returns the names of the figures as the flag -run of the module lab takes them.
 func (f Figures) Rows() string {
 	var tables, rows []string
 	for _, name := range slices.Sorted(maps.Keys(f.Ns)) {

@@ -36,7 +36,7 @@ var (
 
 // A way makes one object and drops it. left returns how many are not released.
 type way struct {
-	name string // as a row of the table release of `cheap bench`
+	name string // as a row of the table release of the module lab
 	make func() error
 	left func() int
 }
@@ -74,7 +74,7 @@ func live() int {
 	return int(c.Created - c.Destroyed)
 }
 
-// Measure returns nanoseconds for each object, by names of `cheap bench`: release/addcleanup. A
+// Measure returns nanoseconds for each object, by names of the module lab: release/addcleanup. A
 // round has the objects, from the first to the release of the last, and at least ten
 // collections if they are 500,000. The figures are medians of the rounds, in which the ways take
 // turns. Nothing else may run in the process.

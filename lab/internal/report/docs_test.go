@@ -1,0 +1,113 @@
+package report
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// jsonPage begins docs/json.md. The tables behind it are made of the fields' comments.
+const jsonPage = `# Fields of the JSON reports
+
+` + "`go run ./lab -format json` and `go run ./lab replay -format json`" + ` write a list of objects, each on its own line. The fields are stable: a later version may add some, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said. Times are measured here; only published has figures of others.
+
+This page is made from the comments in internal/result/result.go and lab/internal/report/replay.go; a test keeps them equal.
+`
+
+// TestJSONPage compares docs/json.md with the comments of the fields. With -update the page is
+// written anew.
+func TestJSONPage(t *testing.T) {
+	want := strings.Builder{}
+	want.WriteString(jsonPage)
+	for _, table := range []struct{ title, file, name string }{
+		{"A row of lab", "internal/result/result.go", "Row"},
+		{"versus and cpu_versus", "internal/result/result.go", "Ratio"},
+		{"bars", "internal/result/result.go", "Bar"},
+		{"published", "internal/result/result.go", "Published"},
+		{"machine", "internal/result/result.go", "Machine"},
+		{"A row of lab replay: a trace on an allocator", "lab/internal/report/replay.go", "replayedRow"},
+	} {
+		fmt.Fprintf(&want, "\n## %s\n\n| field | type | meaning |\n| --- | --- | --- |\n", table.title)
+		for _, f := range jsonFields(t, table.file, table.name) {
+			if f.text == "" {
+				t.Errorf("%s: the field %s of %s has no comment", table.file, f.name, table.name)
+			}
+			fmt.Fprintf(&want, "| `%s` | %s | %s |\n", f.name, f.kind, f.text)
+		}
+	}
+	path, _ := document(t, "docs/json.md")
+	golden(t, path, want.String())
+}
+
+type jsonField struct{ name, kind, text string }
+
+// jsonFields returns the fields of a struct of a file that are in JSON.
+func jsonFields(t *testing.T, file, name string) []jsonField {
+	t.Helper()
+	path, text := document(t, file)
+	f, err := parser.ParseFile(token.NewFileSet(), path, text, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []jsonField
+	ast.Inspect(f, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok || spec.Name.Name != name {
+			return true
+		}
+		for _, field := range spec.Type.(*ast.StructType).Fields.List {
+			if field.Tag == nil {
+				continue
+			}
+			tag, err := strconv.Unquote(field.Tag.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, options, _ := strings.Cut(reflect.StructTag(tag).Get("json"), ",")
+			if key == "" || key == "-" {
+				continue
+			}
+			comment := strings.TrimSpace(strings.ReplaceAll(field.Doc.Text()+field.Comment.Text(), "\n", " "))
+			for _, verb := range []string{" is ", " says "} {
+				comment = strings.TrimPrefix(comment, field.Names[0].Name+verb)
+			}
+			if options == "omitempty" {
+				comment = "optional: " + comment
+			}
+			all = append(all, jsonField{key, jsonKind(field.Type), strings.TrimSuffix(comment, ".")})
+		}
+		return false
+	})
+	if len(all) == 0 {
+		t.Fatalf("%s has no fields of %s in JSON", file, name)
+	}
+	return all
+}
+
+// jsonKind names the type of JSON in which an expression's values are written.
+func jsonKind(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.ArrayType:
+		if kind := jsonKind(e.Elt); kind != "object" {
+			return "list of " + kind + "s"
+		}
+		return "list of objects"
+	case *ast.StarExpr:
+		return jsonKind(e.X)
+	case *ast.Ident:
+		switch e.Name {
+		case "string", "Doubt":
+			return "string"
+		case "bool":
+			return "boolean"
+		case "int", "int64", "float64":
+			return "number"
+		}
+	}
+	return "object"
+}

@@ -1,0 +1,35 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"github.com/cheapgo/cheap/internal/result"
+)
+
+// JSON writes the rows of a report, a list of objects, one in a line. Each is complete in itself: it
+// has its machine, and lists that are not null. docs/json.md describes them.
+func JSON(w io.Writer, r *result.Report) error {
+	var lines [][]byte
+	for _, row := range r.Rows {
+		var object any = &row
+		if r.Replay {
+			object = newReplayedRow(&row)
+		}
+		row.Machine = &r.Machine
+		if row.Published == nil {
+			row.Published = []result.Published{}
+		}
+		if row.Samples == nil {
+			row.Samples = []float64{}
+		}
+		line, err := json.Marshal(object)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, line)
+	}
+	_, err := w.Write(append(append([]byte("[\n"), bytes.Join(lines, []byte(",\n"))...), "\n]\n"...))
+	return err
+}
