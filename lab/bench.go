@@ -14,28 +14,35 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/replay/recorded"
 	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/report"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 
-const benchUsage = `Lab measures what C memory costs in Go on this machine: calls, owners,
+const usage = `Lab measures what C memory costs in Go on this machine: calls, owners,
 allocators, strings and collections. It sets the figures that others have
 published beside its own.
 
-Usage:
-
 	lab [flags]
+
+Lab replay performs the allocations of real programs, as traces have recorded
+them, on one allocator after the other, each in a process of its own. A trace is
+a file, or one of these, which are part of this program: %s.
+
 	lab replay [flags] [trace ...]
 
 It prints a report, and writes a page with charts: to cheap-report.html, or to
 cheap-report-part.html if only some rows are measured, or with other settings.
-"lab replay -h" describes the other command.
 
 Flags:
 
 %s`
+
+// replayRounds is how many rounds a replay has, unless flags say otherwise.
+const replayRounds = 5
 
 // rowCommandName is a command that only this program calls: the child process of
 // a row that leaks, or that needs the Go heap for itself.
@@ -54,9 +61,6 @@ const (
 // quickBudget is that of -quick. It is a variable for tests.
 var quickBudget = 15 * time.Second
 
-// profileTime is how long a row is profiled for -cpuprofile. It is a variable for tests.
-var profileTime = time.Second
-
 // settings is what the arguments ask for.
 type settings struct {
 	run     pattern
@@ -66,18 +70,18 @@ type settings struct {
 	list    bool
 	quick   bool
 	limits  bool
-	profile string
+	traces  []string // of lab replay
+	natives []string // paths of libraries
 	out     output
 	command string // with its flags
 
 	tables []measure.Table
-	notes  []string // for the report
 }
 
-// parseBench reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError
-// where they are wrong.
-func parseBench(args []string) (*settings, *flag.FlagSet, error) {
-	s := &settings{tables: tables.All()}
+// parse reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError where they
+// are wrong. With replay they name traces.
+func parse(args []string, replay bool) (*settings, *flag.FlagSet, error) {
+	s := new(settings)
 	flags := flag.NewFlagSet("lab", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	run := flags.String("run", "", "measure only the rows that match this `pattern`: a regular expression for the table,\nand behind a slash one for the row, as in go test")
@@ -87,24 +91,50 @@ func parseBench(args []string) (*settings, *flag.FlagSet, error) {
 	flags.Func("cpu", "measure with each GOMAXPROCS of this `list`, such as 1,2,4, instead of those of the rows", s.parseProcs)
 	flags.BoolVar(&s.quick, "quick", false, "take about 15 seconds instead of 65, with fewer and shorter rounds")
 	flags.BoolVar(&s.limits, "limits", false, "compare with what is promised, and fail if a figure is above its regression limit;\nwithout -run, all rows about which there is a promise")
-	flags.StringVar(&s.profile, "cpuprofile", "", "run each row of the table release, and of no other, for another second under the CPU\nprofiler, and write the profile to this `file`; its tags name the rows")
-	s.out.flags(flags, "text, json, html")
+	flags.StringVar(&s.out.format, "format", "", "report in this `format`: text, json, html, or bench for benchstat (default: by the\nname of the file of -o, or text)")
+	flags.StringVar(&s.out.file, "o", "", "write the report to this `file`, not to stdout")
+	if replay {
+		flags.Func("native", "replay on the library at this `path` as well, as C's malloc (LD_PRELOAD, on Linux),\nbesides those of these that are found: "+strings.Join(preload.Names(), ", "),
+			func(path string) error { s.natives = append(s.natives, path); return nil })
+	}
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return nil, flags, err
 	} else if err != nil {
 		return nil, flags, usagef("%v; -h lists the flags", err)
 	}
-	if flags.NArg() > 0 {
-		return nil, flags, usagef("unexpected argument %q; lab takes flags, and the command replay", flags.Arg(0))
+	var err error
+	if replay {
+		s.traces = flags.Args()
 	}
-	flags.Visit(func(f *flag.Flag) {
-		s.out.part = s.out.part || !slices.Contains([]string{"o", "format", "cpuprofile"}, f.Name)
-	})
-	if s.limits && *run == "" {
+	switch {
+	case !replay && flags.NArg() > 0:
+		return nil, flags, usagef("unexpected argument %q; lab takes flags, and the command replay", flags.Arg(0))
+	case replay && len(s.traces) == 0:
+		s.traces = recorded.Names
+	}
+	if i := slices.IndexFunc(s.traces, func(name string) bool { return strings.HasPrefix(name, "-") }); i >= 0 {
+		return nil, flags, usagef("the flag %s follows a trace; put the flags before the first trace", s.traces[i])
+	}
+	s.out.part = replay
+	flags.Visit(func(f *flag.Flag) { s.out.part = s.out.part || f.Name != "o" && f.Name != "format" })
+	switch {
+	case replay:
+		if s.tables, err = tables.Replays(s.traces, s.natives); err != nil {
+			return nil, flags, err
+		}
+		if s.count == 0 && !s.quick && s.each == (measure.Length{}) {
+			s.count = replayRounds
+		}
+	case s.limits && *run == "":
 		s.tables = tables.Promised()
+	default:
+		s.tables = tables.All()
 	}
 	s.command = strings.Join(append([]string{"lab"}, args...), " ")
-	for _, read := range []func() error{func() error { return s.parseRun(*run) }, s.checkLimits, s.checkProfile, s.out.check} {
+	if replay {
+		s.command = strings.Join(append([]string{"lab replay"}, args...), " ")
+	}
+	for _, read := range []func() error{func() error { return s.parseRun(*run) }, s.checkLimits, s.out.check} {
 		if err := read(); err != nil {
 			return nil, flags, err
 		}
@@ -200,31 +230,16 @@ func (s *settings) parseProcs(text string) error {
 	return nil
 }
 
-func (s *settings) checkProfile() error {
-	if s.profile == "" {
-		return nil
-	}
-	profiled, others := false, false
-	for _, t := range s.tables {
-		kept := s.keepsRows(&t)
-		profiled, others = profiled || kept && t.Profiled, others || kept && !t.Profiled
-	}
-	if others {
-		s.notes = append(s.notes, "-cpuprofile: the profile has the rows of the table release, and of no other table")
-	}
-	if profiled {
-		return writable("-cpuprofile", s.profile)
-	}
-	return usagef("-cpuprofile: only the table release is profiled, and none of its rows is measured")
-}
-
-// benchCommand measures, and writes the report. With an error it may write one as well: of the rows
-// that were measured until then, or of those that did not fail.
-func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	s, flags, err := parseBench(args)
+// command measures, and writes the report. With an error it may write one as well: of the rows that
+// were measured until then, or of those that did not fail.
+func command(ctx context.Context, args []string, replay bool, stdout, stderr io.Writer) error {
+	s, flags, err := parse(args, replay)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		_, err = fmt.Fprintf(stdout, benchUsage, flagDefaults(flags))
+		var options strings.Builder
+		flags.SetOutput(&options)
+		flags.PrintDefaults()
+		_, err = fmt.Fprintf(stdout, usage, strings.Join(recorded.Names, ", "), options.String())
 		return err
 	case err != nil:
 		return err
@@ -232,7 +247,7 @@ func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 		_, err = io.WriteString(stdout, strings.Join(s.allRows(), "\n")+"\n")
 		return err
 	}
-	progress := newProgress(stderr, "lab")
+	progress := newProgress(stderr)
 	missing := missing()
 	if missing != "" {
 		progress.warn("%s", missing)
@@ -255,7 +270,11 @@ func benchCommand(ctx context.Context, args []string, stdout, stderr io.Writer) 
 // allRows returns all tables, and below each the rows that the pattern keeps.
 func (s *settings) allRows() []string {
 	var all []string
-	for _, t := range tables.All() {
+	of := s.tables
+	if s.traces == nil {
+		of = tables.All()
+	}
+	for _, t := range of {
 		only := ""
 		if t.Named {
 			only = ", with -run " + t.Name + " only"
@@ -289,22 +308,13 @@ func (s *settings) measure(ctx context.Context, progress *progress) (*result.Rep
 		Each:    s.each,
 		Bars:    s.limits,
 		Machine: result.ThisMachine("100", peers.CMalloc()), // but for rows that say that the collector is off
-		Notes:   append(s.notes, environmentNotes()...),
-		Child:   rowChild,
+		Notes:   environmentNotes(),
+		Child:   s.rowChild,
 		Progress: func(p measure.Progress) {
 			progress.show("%s", describeProgress(p))
 		},
 	}
-	if s.profile == "" {
-		return measure.Run(ctx, s.tables, o)
-	}
-	file, err := os.Create(s.profile)
-	if err != nil {
-		return nil, err
-	}
-	o.Profile, o.ProfileTime = file, profileTime
-	report, err := measure.Run(ctx, s.tables, o)
-	return report, errors.Join(err, file.Close())
+	return measure.Run(ctx, s.tables, o)
 }
 
 // budget returns how long the run may take.
@@ -350,12 +360,41 @@ func describeProgress(p measure.Progress) string {
 	return fmt.Sprintf("%s/%s%s: %s, %v left", p.Table, p.Row, procs, p.Step, p.Left.Round(time.Second))
 }
 
-// rowChild makes the child process of a row: see measure.Child.
-func rowChild(ctx context.Context, args ...string) *exec.Cmd {
+// rowChild makes the child process of a row: see measure.Child. Behind its arguments are those of
+// tables.Replays, if there are any.
+func (s *settings) rowChild(ctx context.Context, args ...string) *exec.Cmd {
 	self, err := os.Executable()
-	child := exec.CommandContext(ctx, self, append([]string{rowCommandName}, args...)...)
+	args = slices.Concat([]string{rowCommandName}, args, s.traces)
+	for _, path := range s.natives {
+		args = append(args, nativeFlag+path)
+	}
+	child := exec.CommandContext(ctx, self, args...)
 	if err != nil {
 		child.Err = err
 	}
 	return child
+}
+
+// nativeFlag is before the path of a library.
+const nativeFlag = "-native="
+
+// rowCommand is that process.
+func rowCommand(ctx context.Context, args []string, stdin io.Reader, stdout io.Writer) error {
+	all := tables.All()
+	if len(args) > 3 {
+		var traces, natives []string
+		for _, arg := range args[3:] {
+			if path, ok := strings.CutPrefix(arg, nativeFlag); ok {
+				natives = append(natives, path)
+			} else {
+				traces = append(traces, arg)
+			}
+		}
+		var err error
+		if all, err = tables.Replays(traces, natives); err != nil {
+			return err
+		}
+		args = args[:3]
+	}
+	return measure.Child(ctx, all, args, stdin, stdout)
 }

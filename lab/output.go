@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"io/fs"
@@ -28,17 +27,12 @@ type output struct {
 	part   bool   // not all rows, or other settings
 }
 
-// formats are how a report is written. `lab replay` has no page.
+// formats are how a report is written.
 var formats = map[string]func(io.Writer, *result.Report) error{
 	"text":  report.Text,
 	"json":  report.JSON,
 	"bench": report.Bench,
 	"html":  report.Page,
-}
-
-func (o *output) flags(flags *flag.FlagSet, formats string) {
-	flags.StringVar(&o.format, "format", "", "report in this `format`: "+formats+", or bench for benchstat (default: by the\nname of the file of -o, or text)")
-	flags.StringVar(&o.file, "o", "", "write the report to this `file`, not to stdout")
 }
 
 // check finds the format, and returns an error if it is unknown or if the file cannot be written.
@@ -81,7 +75,7 @@ func (o *output) write(r *result.Report, stdout, stderr io.Writer) error {
 	if o.file != "" {
 		return os.WriteFile(o.file, text.Bytes(), 0o666)
 	}
-	if _, err := text.WriteTo(stdout); err != nil || o.format != "text" || r.Replay || len(r.Rows) == 0 {
+	if _, err := text.WriteTo(stdout); err != nil || o.format != "text" || len(r.Rows) == 0 {
 		return err
 	}
 	name := pageName

@@ -7,11 +7,11 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 
@@ -42,100 +42,75 @@ func TestReplayBadTrace(t *testing.T) {
 		"FHT1\x02\x02\x01\x01\x00\x10\x01\x02\x10": "bad.fht.gz: offset 11: malloc of slot 2, which is out of range: the trace has 2 slots",
 	} {
 		writeTrace(t, "bad.fht.gz", stream)
-		// The traces before it are reported.
-		code, stdout, stderr := lab(t, t.Context(), "replay -runs=1 -rss=false -allocator=local -format=json gcc bad.fht.gz")
-		if code != exitFailed || stderr != "lab replay: "+want+"\n" || !strings.Contains(stdout, `"trace":"gcc"`) {
+		if code, stdout, stderr := lab(t, t.Context(), "replay gcc bad.fht.gz"); code != exitFailed || stderr != "lab: "+want+"\n" || stdout != "" {
 			t.Errorf("%q: exit code %d, %s%s", stream, code, stdout, stderr)
 		}
 	}
-	const want = "lab replay: open nofile: no such file or directory; the traces of this program are sqlite and gcc\n"
-	if code, stdout, stderr := lab(t, t.Context(), "replay nofile"); code != exitFailed || stdout != "" || runtime.GOOS != "windows" && stderr != want {
-		t.Errorf("exit code %d, %s%s", code, stdout, stderr)
-	}
-}
-
-// replayed returns the rows of a report in JSON, each with the keys that are documented and figures
-// that can be.
-func replayed(t *testing.T, text string, measured bool) (names []string) {
-	t.Helper()
-	var rows []map[string]any
-	if err := json.Unmarshal([]byte(text), &rows); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
-	for _, row := range rows {
-		names = append(names, row["trace"].(string)+"/"+row["allocator"].(string))
-		best, median := row["ns_per_op"].(float64), row["ns_per_op_median"].(float64)
-		peak, isMeasured := row["peak_rss_bytes"].(float64)
-		final, _ := row["final_rss_bytes"].(float64)
-		if len(row) != 7 || best <= 0 || best > median || row["ops"].(float64) < 1 || isMeasured != measured || peak < final {
-			t.Errorf("%v", row)
+	for line, want := range map[string]string{
+		"nofile":      "open nofile: no such file or directory; the traces of this program are sqlite and gcc",
+		"gcc gcc gcc": "the trace gcc is named twice; name each once",
+	} {
+		if code, stdout, stderr := lab(t, t.Context(), "replay "+line); code != exitFailed || stdout != "" || runtime.GOOS != "windows" && stderr != "lab: "+want+"\n" {
+			t.Errorf("%s: exit code %d, %s%s", line, code, stdout, stderr)
 		}
 	}
-	return names
 }
 
-// TestReplayFormats replays a small trace on what is there, in each format.
-func TestReplayFormats(t *testing.T) {
+// TestReplay replays a small trace on all that is there, two files of one name, and a trace of the program.
+func TestReplay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeTrace(t, "small.fht.gz", small)
 	if err := os.Mkdir("other", 0o777); err != nil {
 		t.Fatal(err)
 	}
 	writeTrace(t, "other/small.fht.gz", small)
-	line, linux := "replay -runs=2 -verify -allocator=local ", runtime.GOOS == "linux"
-	if tables.HasC {
-		line = "replay -runs=2 -verify -allocator=local,libc,native "
+	code, stdout, stderr := lab(t, t.Context(), "replay -count=2 -format=json small.fht.gz other/small.fht.gz gcc")
+	var rows []result.Row
+	if err := json.Unmarshal([]byte(stdout), &rows); err != nil || code != exitOK || tables.HasC && stderr != "" {
+		t.Fatalf("exit code %d, %v: %s", code, err, stderr)
 	}
-	code, text, stderr := lab(t, t.Context(), line+"small.fht.gz gcc")
-	for _, want := range []string{
-		`^What real programs allocated`, `(?m)^go.*, GOGC=off, `, `(?m)^## small: 7 operations, timed 2×, every block verified$`,
-		`(?m)^ +best +median.* allocator$`, `(?m)^ +[\d.]+ (ns|µs|ms) +[\d.]+ (ns|µs|ms) .* local$`, `(?m)^## all 2 traces$`,
-	} {
-		if code != exitOK || linux && stderr != "" || !regexp.MustCompile(want).MatchString(text) {
-			t.Errorf("no %s: exit code %d, %s\n%s", want, code, stderr, text)
+	found := map[string]bool{}
+	for _, r := range rows {
+		found[r.Table+" "+r.Row] = true
+		if r.NsPerOp <= 0 || len(r.Samples) != 2 || (r.Versus == nil) != (!tables.HasC || r.Row == "native") || r.Table == "gcc" && r.Resident > 0 != (runtime.GOOS == "linux") {
+			t.Errorf("%+v", r)
 		}
 	}
-	if tables.HasC && !regexp.MustCompile(`(?m) of libc +of native .* allocator$(.|\n)* 1\.00× .* native$`).MatchString(text) {
-		t.Error(text)
+	want := []string{"small heap", "other/small.fht.gz local", "gcc modernc"}
+	if _, err := preload.Find("jemalloc"); err == nil {
+		want = append(want, "small libc", "gcc native", "gcc jemalloc")
 	}
-	_, text, _ = lab(t, t.Context(), "replay -runs=1 -format=json -allocator=local small.fht.gz other/small.fht.gz gcc")
-	if got := replayed(t, text, linux); !slices.Equal(got, []string{"small/local", "other/small.fht.gz/local", "gcc/local"}) {
-		t.Errorf("%q", got)
-	}
-	_, text, _ = lab(t, t.Context(), "replay -runs=3 -format=bench -allocator=local small.fht.gz")
-	rounds := regexp.MustCompile(`(?m)^BenchmarkReplay/trace=small/allocator=local 7 [\d.]+ ns/op$`).FindAllString(text, -1)
-	if len(rounds) != 3 || strings.Contains(text, "final-RSS-bytes") != linux {
-		t.Error(text)
-	}
-	if code, _, stderr := lab(t, t.Context(), "replay -allocator=native -runs=1 -rss=false"); !tables.HasC && (code != exitUsage || !strings.Contains(stderr, `allocator "native" is not in this build: it needs cgo`)) {
-		t.Errorf("exit code %d, %s", code, stderr)
+	for _, name := range want {
+		if !found[name] {
+			t.Errorf("no row %s", name)
+		}
 	}
 }
 
-// TestReplayNative has libraries that are not here, or that are not the malloc of the process after
-// all: a line names each, and it has no row. The dynamic linker ignores a file that it cannot load,
-// and the C library's malloc would be measured in its place.
+// TestReplayNative has libraries that are not here, or that are not the malloc of the process after all:
+// a note names each. The dynamic linker ignores a file that it cannot load, and the C library's malloc
+// would be measured in its place.
 func TestReplayNative(t *testing.T) {
+	if runtime.GOOS != "linux" || !tables.HasC {
+		return // nothing is preloaded
+	}
 	t.Chdir(t.TempDir())
 	writeTrace(t, "small.fht.gz", small)
 	if err := os.WriteFile("libnot.so", []byte("no library"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	natives := map[string]string{"./none.so": `^lab replay: none is not measured: .*\n$`}
-	if runtime.GOOS == "linux" && tables.HasC {
-		natives["./libnot.so"] = `^lab replay: not is not measured: malloc is in .*, and not in .*libnot\.so\n$`
-		if _, err := preload.Find("jemalloc"); err == nil {
-			natives["jemalloc"] = `^$`
+	code, stdout, stderr := lab(t, t.Context(), "replay -count=1 -run=small/(local|not) -native=./none.so -native=./libnot.so small.fht.gz")
+	for _, want := range []string{
+		`(?m)^ .* local$`, `(?m)^- none is not measured: `, `(?s)\n- small/not is missing: not is not measured: malloc is\s+in .*, and not\s+in\s.*libnot\.so`,
+	} {
+		if code != exitOK || !strings.HasPrefix(stderr, "lab: the charts are in ") || !regexp.MustCompile(want).MatchString(stdout) {
+			t.Errorf("no %s: exit code %d, %s%s", want, code, stdout, stderr)
 		}
 	}
-	for native, want := range natives {
-		code, stdout, stderr := lab(t, t.Context(), "replay -runs=1 -rss=false -format=json -allocator=local -native="+native+" small.fht.gz")
-		rows := []string{"small/local"}
-		if native == "jemalloc" {
-			rows = append(rows, "small/jemalloc")
-		}
-		if got := replayed(t, stdout, false); code != exitOK || !regexp.MustCompile(want).MatchString(stderr) || !slices.Equal(got, rows) {
-			t.Errorf("%s: exit code %d, %q, %s", native, code, got, stderr)
-		}
+	if err := os.Rename("libnot.so", "libheap.so"); err != nil {
+		t.Fatal(err)
+	}
+	if code, _, stderr := lab(t, t.Context(), "replay -native=./libheap.so small.fht.gz"); code != exitFailed || !strings.HasSuffix(stderr, "/libheap.so would be the second row with the name heap\n") {
+		t.Errorf("exit code %d, %s", code, stderr)
 	}
 }

@@ -62,7 +62,7 @@ func (m movable) price(ctx context.Context, hint string) (string, error) {
 		tr.Slots = max(tr.Slots, int(op.Slot)+1)
 	}
 	const rounds = 5
-	perOp, err := replay.Time(ctx, tr, infos, rounds, func(int) {})
+	perOp, err := replay.Time(ctx, tr, infos, rounds)
 	if err != nil {
 		return "", err
 	}

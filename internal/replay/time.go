@@ -12,20 +12,16 @@ import (
 )
 
 // Time replays a trace for some rounds, at least one. It returns the
-// nanoseconds per operation of each round, for each of infos, and then for each of
-// elsewhere, which stay open. Before a round, progress is called with its number,
-// from 0.
-func Time(ctx context.Context, tr *trace.Trace, infos []peers.Info, rounds int, progress func(round int), elsewhere ...Turner) (perOp [][]float64, err error) {
+// nanoseconds per operation of each round, for each of infos.
+func Time(ctx context.Context, tr *trace.Trace, infos []peers.Info, rounds int) (perOp [][]float64, err error) {
 	s, err := NewSession(tr, infos)
 	if err != nil {
 		return nil, err
 	}
-	s.elsewhere = elsewhere
 	defer func() { err = errors.Join(err, s.Close()) }()
 
-	perOp = make([][]float64, len(infos)+len(elsewhere))
+	perOp = make([][]float64, len(infos))
 	for round := range rounds {
-		progress(round)
 		took, err := s.Round(ctx, round)
 		if err != nil {
 			return nil, err
@@ -37,12 +33,6 @@ func Time(ctx context.Context, tr *trace.Trace, infos []peers.Info, rounds int, 
 	return perOp, nil
 }
 
-// A Turner replays a trace in another process, which is idle between the turns.
-type Turner interface {
-	// Turn replays the trace once, and returns how long it took there.
-	Turn() (time.Duration, error)
-}
-
 // A Session is a trace and the allocators that take turns with it. It is for one
 // goroutine at a time.
 type Session struct {
@@ -50,8 +40,6 @@ type Session struct {
 	infos []peers.Info
 	peers []peers.Peer // of each info
 	slots peers.Slots
-
-	elsewhere []Turner // take turns behind the peers
 }
 
 // NewSession opens the allocators. The trace has operations.
@@ -88,21 +76,12 @@ func (s *Session) Round(ctx context.Context, round int) ([]time.Duration, error)
 	defer runtime.UnlockOSThread()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 
-	took := make([]time.Duration, len(s.peers)+len(s.elsewhere))
+	took := make([]time.Duration, len(s.peers))
 	for turn := range took {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		i := (turn + round) % len(took)
-		if i >= len(s.peers) {
-			var err error
-			if took[i], err = s.elsewhere[i-len(s.peers)].Turn(); ctx.Err() != nil {
-				return nil, ctx.Err() // it has ended the process
-			} else if err != nil {
-				return nil, err
-			}
-			continue
-		}
 		p, ops := s.peers[i], s.trace.Ops
 		runtime.GC()
 		start := time.Now()

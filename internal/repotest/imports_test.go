@@ -82,7 +82,7 @@ var imports = map[string][]string{
 	"internal/replay/expand":   {},
 	"internal/replay/preload":  {"internal/replay/peers"},
 	"internal/replay/recorded": {"internal/replay/trace"},
-	"internal/replay":          {".", "internal/replay/peers", "internal/replay/resident", "internal/replay/trace", "internal/result"},
+	"internal/replay":          {".", "internal/replay/peers", "internal/replay/resident", "internal/replay/trace"},
 	"internal/cside":           {"C", "calls"},
 
 	"asan": {"C", "internal/poison"},

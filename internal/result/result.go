@@ -7,7 +7,6 @@ package result
 
 // A Report is what one run has measured.
 type Report struct {
-	Replay  bool // of `lab replay`: tables are traces, and rows are allocators
 	Machine Machine
 	Tables  []Table // those that have rows, in the order of the report
 	Rows    []Row   // of all tables, in the order of Tables
@@ -73,6 +72,10 @@ type Row struct {
 	// allocator keeps its memory.
 	Resident float64 `json:"resident_bytes,omitempty"`
 
+	// Kept is how many bytes of a trace's memory stay resident after all blocks were freed and the
+	// allocator was trimmed.
+	Kept float64 `json:"kept_bytes,omitempty"`
+
 	// Held is how many resources of C live for each that a live object owns, when what is
 	// unreachable has been collected: the median of the rounds.
 	Held float64 `json:"held,omitempty"`
@@ -101,21 +104,6 @@ type Row struct {
 	Section string `json:"section,omitempty"`
 
 	Machine *Machine `json:"machine"` // what the figures depend on besides the code; the same in all rows of a run
-
-	// Of a trace on an allocator, whose JSON has other fields: the operations of
-	// a round, and the memory, nil where it was not measured.
-	Ops       int     `json:"-"`
-	Memory    *Memory `json:"-"`
-	Preloaded bool    `json:"-"` // the allocator is a library that was C's malloc in a process of its own
-}
-
-// A Memory is what a trace kept resident on an allocator, in bytes above what the
-// process had before the allocator was opened. It counts memory that belongs to
-// no file: pages of code, which the first call of a function brings in, are not
-// the allocator's.
-type Memory struct {
-	Peak  int64 // the most that a sample saw, that of Final included
-	Final int64 // after every block was freed and the allocator trimmed
 }
 
 // A Ratio is a row's time divided by that of another row in the same rounds.

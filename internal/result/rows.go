@@ -51,22 +51,6 @@ func SplitNumber(name string) (series string, number int, ok bool) {
 	return name[:i], n, true
 }
 
-// ShortTo returns the words that distinguish the name of another row from a
-// row's own. Words with which both begin or end are left out.
-func ShortTo(row, to string) string {
-	a, b := strings.Split(row, "-"), strings.Split(to, "-")
-	for len(a) > 0 && len(b) > 0 && a[len(a)-1] == b[len(b)-1] {
-		a, b = a[:len(a)-1], b[:len(b)-1]
-	}
-	for len(a) > 0 && len(b) > 0 && a[0] == b[0] {
-		a, b = a[1:], b[1:]
-	}
-	if len(b) == 0 {
-		return to
-	}
-	return strings.Join(b, "-")
-}
-
 // MixesProcs reports whether rows differ in their number of processors.
 func MixesProcs(rows []Row) bool {
 	return slices.ContainsFunc(rows, func(r Row) bool { return r.Procs != rows[0].Procs })

@@ -39,8 +39,7 @@ func leaking() []Table {
 	}
 	fails := func(int) (Work, error) { return Work{}, errors.New("no such luck") }
 	return []Table{{
-		Table:    result.Table{Name: "leaks"},
-		Profiled: true,
+		Table: result.Table{Name: "leaks"},
 		Rows: []Row{
 			{Name: "collects-not", NoGC: true, N: 1_000_000, Procs: []int{2}, Open: open},
 			{Name: "fails", NoGC: true, N: 10, Open: fails},

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"io"
 	"os/exec"
 	"time"
 
@@ -21,9 +20,6 @@ type Options struct {
 	Budget time.Duration
 	Count  int // rounds; 0: the budget decides
 	Each   Length
-
-	Profile     io.Writer     // gets the profile of the tables that are Profiled; nil for none
-	ProfileTime time.Duration // CPU time that a row is profiled for; 0 is a second
 
 	Machine  result.Machine
 	Bars     bool                                                // compare with what is promised of rows

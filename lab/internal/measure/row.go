@@ -19,9 +19,6 @@ type Table struct {
 
 	// Notes go to the report with the rows of the table.
 	Notes []string
-
-	// Profiled says that -cpuprofile runs the rows once more under the profiler.
-	Profiled bool
 }
 
 // A Row is one thing to measure.
@@ -126,6 +123,7 @@ type Work struct {
 // Figures are those of a round besides times, as in [result.Row]. 0 is unknown.
 type Figures struct {
 	Resident  int64 // bytes
+	Kept      int64 // bytes
 	Held      float64
 	P99, P999 float64 // nanoseconds
 	Peak      int64   // bytes of C

@@ -52,9 +52,6 @@ func Run(ctx context.Context, tables []Table, o Options) (*result.Report, error)
 		r.left -= g.weight()
 	}
 	errs := append(r.failures(), r.leftOut(ctx))
-	if o.Profile != nil {
-		errs = append(errs, writeProfile(o.Profile, r.units))
-	}
 	errs = append(errs, ctx.Err())
 	return r.report(tables, ctx.Err() != nil), errors.Join(errs...)
 }
@@ -108,19 +105,6 @@ func (r *run) group(ctx context.Context, g group) {
 			}
 			r.tell(u, fmt.Sprintf("round %d", round+1))
 			r.round(ctx, bounded, u)
-		}
-	}
-	if r.Profile != nil && g[0].table.Profiled {
-		for _, u := range g.alive() {
-			if ctx.Err() != nil {
-				return
-			}
-			if u.row.NoGC {
-				continue // it leaks, in processes of its own
-			}
-			r.tell(u, "profile")
-			u.profile, u.err = u.underProfile(ctx, r.Options)
-			u.err = interrupted(ctx, u.err)
 		}
 	}
 }

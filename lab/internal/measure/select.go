@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 	"time"
-
-	"github.com/google/pprof/profile"
 )
 
 // A unit is one measurement: a row on a number of processors.
@@ -24,8 +22,7 @@ type unit struct {
 	samples  []sample
 	tried    sample        // of the calibration, if the row has an N
 	took     time.Duration // the last round, with what is done before it
-	profile  *profile.Profile
-	err      error // why there are no more samples
+	err      error         // why there are no more samples
 }
 
 // failed reports whether the unit has an error, and so is missing in the report. A

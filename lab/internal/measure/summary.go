@@ -23,6 +23,7 @@ func (r *run) summarize(u *unit) result.Row {
 		AllocsPerOp:  median(u.each(func(s sample) float64 { return s.perOp(float64(s.Allocs)) })),
 		GoBytesPerOp: median(u.each(func(s sample) float64 { return s.perOp(float64(s.Bytes)) })),
 		Resident:     max(median(u.each(func(s sample) float64 { return float64(s.Resident) })), float64(u.resident)),
+		Kept:         median(u.each(func(s sample) float64 { return float64(s.Kept) })),
 		Held:         median(u.each(func(s sample) float64 { return s.Held })),
 		P99:          median(u.each(func(s sample) float64 { return s.P99 })),
 		P999:         median(u.each(P999.of)),

@@ -22,7 +22,7 @@ func Bench(w io.Writer, r *result.Report) error {
 	out := benchfmt.NewWriter(buf)
 	config := benchConfig(&r.Machine)
 	for i := range r.Rows {
-		for _, res := range benchResults(r, &r.Rows[i]) {
+		for _, res := range benchResults(&r.Rows[i]) {
 			res.Config = config
 			if err := out.Write(res); err != nil {
 				return err
@@ -47,49 +47,28 @@ func benchConfig(m *result.Machine) []benchfmt.Config {
 	return config
 }
 
-// benchResults returns the lines of a row. Its name always ends in the number of processors, but for
-// a trace: without it, benchstat would take a size at the end of the name for that number.
-func benchResults(r *result.Report, row *result.Row) (lines []*benchfmt.Result) {
-	name, ops := fmt.Sprintf("Cheap/table=%s/row=%s-%d", oneWord(row.Table), oneWord(row.Row), row.Procs), 1
-	if r.Replay {
-		name, ops = fmt.Sprintf("Replay/trace=%s/allocator=%s", oneWord(row.Table), oneWord(row.Row)), row.Ops
-	}
-	add := func(ops int, values ...benchfmt.Value) {
-		lines = append(lines, &benchfmt.Result{Name: benchfmt.Name(name), Iters: ops, Values: values})
-	}
-	for _, ns := range rounds(row) {
-		add(ops, value(ns, "ns/op"))
-	}
-	if r.Replay {
-		if m := row.Memory; m != nil {
-			add(1, value(float64(m.Peak), "peak-RSS-bytes"), value(float64(m.Final), "final-RSS-bytes"))
-		}
-		return lines
+// benchResults returns the lines of a row. Its name always ends in the number of processors: without
+// it, benchstat would take a size at the end of the name for that number.
+func benchResults(row *result.Row) (lines []*benchfmt.Result) {
+	name := benchfmt.Name(fmt.Sprintf("Cheap/table=%s/row=%s-%d", oneWord(row.Table), oneWord(row.Row), row.Procs))
+	for _, ns := range row.Samples {
+		lines = append(lines, &benchfmt.Result{Name: name, Iters: 1, Values: []benchfmt.Value{value(ns, "ns/op")}})
 	}
 	once := []benchfmt.Value{value(row.GoBytesPerOp, "B/op"), value(row.AllocsPerOp, "allocs/op")}
 	for _, v := range []benchfmt.Value{
-		value(row.CPUNsPerOp, "cpu-ns/op"), value(row.Resident, "peak-RSS-bytes"), value(row.Held, "held"), value(row.P99, "p99-ns"),
+		value(row.CPUNsPerOp, "cpu-ns/op"), value(row.Resident, "peak-RSS-bytes"), value(row.Kept, "kept-RSS-bytes"), value(row.Held, "held"), value(row.P99, "p99-ns"),
 		value(row.P999, "p99.9-ns"), value(row.Peak, "peak-bytes-in-C"), value(row.HeapBytes, "heap-bytes"),
 	} {
 		if v.Value > 0 {
 			once = append(once, v)
 		}
 	}
-	add(1, once...)
-	return lines
+	return append(lines, &benchfmt.Result{Name: name, Iters: 1, Values: once})
 }
 
 // value makes a value with no more digits than a clock has.
 func value(x float64, unit string) benchfmt.Value {
 	return benchfmt.Value{Value: figure.Round(x, 7), Unit: unit}
-}
-
-// rounds returns the times of a row's rounds, or its only time.
-func rounds(row *result.Row) []float64 {
-	if len(row.Samples) == 0 {
-		return []float64{row.NsPerOp}
-	}
-	return row.Samples
 }
 
 // oneWord makes a name fit between the slashes of a benchmark's.

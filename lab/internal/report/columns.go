@@ -32,6 +32,8 @@ var columns = []column{
 		"resources of C that live for each that a live object owns, when what is unreachable has been collected"},
 	{"resident", func(r *result.Row) bool { return r.Resident > 0 }, func(r *result.Row) string { return unlessZero(r.Resident, figure.Bytes) },
 		"the most memory of the process during a round, less what it had before"},
+	{"kept", func(r *result.Row) bool { return r.Kept != 0 }, func(r *result.Row) string { return figure.Bytes(r.Kept) },
+		"what is resident of it when all blocks are freed and the allocator has been told to give memory back"},
 	{"time", func(*result.Row) bool { return true }, timeCell,
 		"wall-clock time of one operation: the median of all rounds"},
 	{"±", func(r *result.Row) bool { return spread(r) != "" }, spread,
@@ -119,8 +121,8 @@ type line struct {
 	Published string // figures of others
 }
 
-// gridOf has a line for each row, in the columns that some rows know, and behind them the name.
-func gridOf(name string, rows []result.Row, columns []column) *grid {
+// gridOf has a line for each row, in the columns that some rows know, and behind them its name.
+func gridOf(rows []result.Row, columns []column) *grid {
 	g := new(grid)
 	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return !has(rows, c.known) })
 	for _, c := range columns {
@@ -138,7 +140,7 @@ func gridOf(name string, rows []result.Row, columns []column) *grid {
 		l.Published = strings.Join(published, "; ")
 		g.Lines = append(g.Lines, l)
 	}
-	g.Heads = append(g.Heads, name)
+	g.Heads = append(g.Heads, "row")
 	return g
 }
 
@@ -146,10 +148,10 @@ func gridOf(name string, rows []result.Row, columns []column) *grid {
 // column for each of the others, and lines with the geometric means.
 func rowsGrid(rows []result.Row) *grid {
 	if !has(rows, func(r *result.Row) bool { return len(r.CPUVersus) > 0 }) {
-		return gridOf("row", rows, columns)
+		return gridOf(rows, columns)
 	}
 	all := slices.DeleteFunc(slices.Clone(columns), func(c column) bool { return slices.Contains([]string{"time", "±", "ratio", "of"}, c.head) })
-	before := len(gridOf("", rows, all).Heads) - 1
+	before := len(gridOf(rows, all).Heads) - 1
 	var others, ours []string
 	means := make(map[string][]float64)
 	for _, row := range rows {
@@ -175,7 +177,7 @@ func rowsGrid(rows []result.Row) *grid {
 		}
 		all = append(all, column{"CPU of " + other, func(r *result.Row) bool { return of(r) != nil }, func(r *result.Row) string { return ratioCell(of(r)) }, ""})
 	}
-	g := gridOf("row", rows, all)
+	g := gridOf(rows, all)
 	for _, us := range ours {
 		l := line{Cells: make([]string, before), Name: "geometric mean, " + us}
 		for _, other := range others {

@@ -14,9 +14,9 @@ import (
 // jsonPage begins docs/json.md. The tables behind it are made of the fields' comments.
 const jsonPage = `# Fields of the JSON reports
 
-` + "`go run ./lab -format json` and `go run ./lab replay -format json`" + ` write a list of objects, each on its own line. The fields are stable: a later version may add some, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said. Times are measured here; only published has figures of others.
+` + "`go run ./lab -format json`" + ` writes a list of objects, each on its own line. The fields are stable: a later version may add some, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said. Times are measured here; only published has figures of others.
 
-This page is made from the comments in internal/result/result.go and lab/internal/report/replay.go; a test keeps them equal.
+This page is made from the comments in internal/result/result.go; a test keeps them equal.
 `
 
 // TestJSONPage compares docs/json.md with the comments of the fields. With -update the page is
@@ -25,12 +25,11 @@ func TestJSONPage(t *testing.T) {
 	want := strings.Builder{}
 	want.WriteString(jsonPage)
 	for _, table := range []struct{ title, file, name string }{
-		{"A row of lab", "internal/result/result.go", "Row"},
+		{"A row", "internal/result/result.go", "Row"},
 		{"versus and cpu_versus", "internal/result/result.go", "Ratio"},
 		{"bars", "internal/result/result.go", "Bar"},
 		{"published", "internal/result/result.go", "Published"},
 		{"machine", "internal/result/result.go", "Machine"},
-		{"A row of lab replay: a trace on an allocator", "lab/internal/report/replay.go", "replayedRow"},
 	} {
 		fmt.Fprintf(&want, "\n## %s\n\n| field | type | meaning |\n| --- | --- | --- |\n", table.title)
 		for _, f := range jsonFields(t, table.file, table.name) {

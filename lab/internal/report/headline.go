@@ -52,7 +52,7 @@ func Headline(r *result.Report) []Finding {
 	var all []Finding
 	for _, q := range questions {
 		ours, theirs := onFewest(r, q.table, q.ours), onFewest(r, q.table, q.theirs)
-		if ours != nil && theirs != nil && !r.Replay && (!q.memory || ours.Resident > 0 && theirs.Resident > 0) {
+		if ours != nil && theirs != nil && (!q.memory || ours.Resident > 0 && theirs.Resident > 0) {
 			all = append(all, q.answer(ours, theirs))
 		}
 	}

@@ -13,10 +13,6 @@ import (
 func JSON(w io.Writer, r *result.Report) error {
 	var lines [][]byte
 	for _, row := range r.Rows {
-		var object any = &row
-		if r.Replay {
-			object = newReplayedRow(&row)
-		}
 		row.Machine = &r.Machine
 		if row.Published == nil {
 			row.Published = []result.Published{}
@@ -24,7 +20,7 @@ func JSON(w io.Writer, r *result.Report) error {
 		if row.Samples == nil {
 			row.Samples = []float64{}
 		}
-		line, err := json.Marshal(object)
+		line, err := json.Marshal(&row)
 		if err != nil {
 			return err
 		}

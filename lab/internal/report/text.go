@@ -24,17 +24,9 @@ func Text(w io.Writer, r *result.Report) error {
 	t.head(r)
 	for _, table := range r.Tables {
 		rows := r.RowsOf(table.Name)
-		switch {
-		case len(rows) == 0:
-		case r.Replay:
-			t.title(table.Name + ": " + table.Title)
-			t.grid(gridOf("allocator", rows, replayColumns(rows)))
-		default:
+		if len(rows) > 0 {
 			t.table(table, rows)
 		}
-	}
-	if r.Replay {
-		t.replayedAll(r)
 	}
 	if len(r.Notes) > 0 {
 		t.title("notes")
@@ -102,20 +94,12 @@ func (t *text) headlines(r *result.Report) {
 // head writes what comes before the tables: what a reader must know about them, how they were measured,
 // and what the columns are.
 func (t *text) head(r *result.Report) {
-	what := "What C memory costs in Go, measured by lab"
-	if r.Replay {
-		what = "What real programs allocated, replayed by lab"
-	}
-	t.WriteString("\n" + what + "\n")
+	t.WriteString("\nWhat C memory costs in Go\n")
 	for _, s := range slices.Concat(Warnings(r), machine(r)) {
 		t.hang("", s)
 	}
 	t.WriteByte('\n')
-	legend := slices.Clone(columns)
-	if r.Replay {
-		legend = replayColumns(r.Rows)
-	}
-	for _, c := range append(legend,
+	for _, c := range append(slices.Clone(columns),
 		column{doubtMark, isDoubtful, nil, "before a time: other programs had the processor for a part of it, or the rounds differ by more than a quarter"},
 		column{"CPU of …", func(r *result.Row) bool { return len(r.CPUVersus) > 0 }, nil, "processor time divided by that of the program on another allocator, round by round"},
 		column{noisyMark, isNoisy, nil, "before a ratio: the rounds do not show which row is faster, because the machine was noisy or the rounds were few"}) {

@@ -75,7 +75,6 @@ func Release() measure.Table {
 			Unit:  "block", Chart: result.Bars,
 			Sources: []result.Source{sourceLemire, sourceSiebenmann, sourceAddCleanup},
 		},
-		Rows:     releaseRows(),
-		Profiled: true,
+		Rows: releaseRows(),
 	}
 }

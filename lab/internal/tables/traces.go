@@ -19,15 +19,6 @@ import (
 	"github.com/cheapgo/cheap/lab/internal/rivals"
 )
 
-// decoded are the traces of the command, each read once.
-var decoded = func() map[string]func() (*trace.Trace, error) {
-	all := make(map[string]func() (*trace.Trace, error))
-	for _, name := range recorded.Names {
-		all[name] = sync.OnceValues(func() (*trace.Trace, error) { return recorded.Read(name) })
-	}
-	return all
-}()
-
 // OnMain runs f, and returns when f has returned. A program whose main goroutine is
 // bound to the main thread replaces OnMain by a function that runs f there: glibc
 // gives that thread the arena from which a program without threads allocates.
@@ -39,7 +30,7 @@ func Traces() measure.Table {
 		Name:  "traces",
 		Title: "The allocations of real programs, replayed",
 		About: "Every call of malloc, free, calloc, realloc and aligned_alloc that a run of SQLite and one of gcc made, on one allocator after the other, " +
-			"in one goroutine, without collections. `lab replay` does the same, and reports memory as well. " +
+			"in one goroutine, without collections. `lab replay` does the same in a process for each allocator, and reports memory as well. " +
 			"native is C's malloc called from C, libc the same malloc called from Go. " +
 			"With -run traces also with samples at the default rate of package inspect, and with guard pages around one block in 10,000.",
 		Unit:  "operation",
@@ -52,7 +43,7 @@ func Traces() measure.Table {
 				Group: name,
 				N:     recordedOps[name],
 				Procs: []int{1},
-				Open:  func(int) (measure.Work, error) { return replaying(name, info) },
+				Open:  func(int) (measure.Work, error) { return replaying(embedded[name], info) },
 			}
 			row.Note = traceNotes[row.Name]
 			if cgoHere && info.Name != "native" {
@@ -84,7 +75,7 @@ func aided(without measure.Row, name string, info peers.Info) []measure.Row {
 		row := without
 		row.Name, row.Versus, row.Note, row.Named = info.Name+"-"+kind+"-"+name, without.Name, "", true
 		row.Open = func(int) (measure.Work, error) {
-			w, err := replaying(name, info)
+			w, err := replaying(embedded[name], info)
 			replay := w.Time
 			w.Time = func(n int) (wall, cpu float64, err error) {
 				set(true)
@@ -116,10 +107,19 @@ var traceNotes = map[string]string{
 // that takes longer than listing rows may take.
 var recordedOps = map[string]int{"sqlite": 183_052, "gcc": 155_047}
 
+// embedded are the traces of this program, each read once.
+var embedded = func() map[string]func() (*trace.Trace, error) {
+	all := make(map[string]func() (*trace.Trace, error))
+	for _, name := range recorded.Names {
+		all[name] = sync.OnceValues(func() (*trace.Trace, error) { return recorded.Read(name) })
+	}
+	return all
+}()
+
 // replaying is a trace on one allocator. The allocator keeps its memory from round
 // to round.
-func replaying(name string, info peers.Info) (measure.Work, error) {
-	tr, err := decoded[name]()
+func replaying(read func() (*trace.Trace, error), info peers.Info) (measure.Work, error) {
+	tr, err := read()
 	if err != nil {
 		return measure.Work{}, err
 	}
