@@ -37,9 +37,3 @@ func (p *progress) clear() {
 		p.shown = false
 	}
 }
-
-// warn writes a line that stays. It does so without a terminal as well.
-func (p *progress) warn(format string, args ...any) {
-	p.clear()
-	fmt.Fprintf(p.out, p.name+": "+format+"\n", args...)
-}

@@ -57,9 +57,6 @@ func Percent(x float64) string {
 	return strconv.FormatFloat(100*x, 'f', 1, 64) + "%"
 }
 
-// MiB writes a number of bytes in the unit of its name.
-func MiB(bytes float64) string { return strconv.FormatFloat(bytes/(1<<20), 'f', 1, 64) + " MiB" }
-
 // Count writes an average number of allocations or bytes: whole numbers and
 // those above 100 without a point, others with two digits behind it.
 func Count(x float64) string {

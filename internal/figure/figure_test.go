@@ -5,14 +5,6 @@ import (
 	"testing"
 )
 
-func TestMiB(t *testing.T) {
-	for bytes, want := range map[float64]string{0: "0.0 MiB", 1 << 20: "1.0 MiB", 1<<30 + 1<<19: "1024.5 MiB"} {
-		if got := MiB(bytes); got != want {
-			t.Errorf("%v: %s, want %s", bytes, got, want)
-		}
-	}
-}
-
 func TestDuration(t *testing.T) {
 	for ns, want := range map[float64]string{
 		0: "0 ns", 0.0249: "0.0249 ns", 0.2714: "0.271 ns", 0.99951: "1.00 ns", 9.996: "10.0 ns", 52.94: "52.9 ns",
