@@ -171,7 +171,7 @@ func (t *text) table(table result.Table, rows []result.Row) {
 	}
 	for i, n := range result.Notes(rows) {
 		t.gapBefore(i)
-		t.hang("  ", n.Rows+": "+n.Text)
+		t.hang("- ", n.Rows+": "+n.Text)
 	}
 	published := 0
 	for _, l := range rowsGrid(rows).Lines {
@@ -180,12 +180,12 @@ func (t *text) table(table result.Table, rows []result.Row) {
 				t.WriteString("\nPublished elsewhere:\n")
 			}
 			published++
-			t.hang("  ", l.Name+": "+l.Published)
+			t.hang("- ", l.Name+": "+l.Published)
 		}
 	}
 	for i, s := range table.Sources {
 		t.gapBefore(i)
-		t.hang("  ", s.Name+": "+source(&s))
+		t.hang("- ", s.Name+": "+source(&s))
 	}
 }
 
