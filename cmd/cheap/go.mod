@@ -1,5 +1,5 @@
-// It is a module of its own because it requires what reads profiles and machine code, which users
-// of the root do not need.
+// It is a module of its own because it requires what reads profiles and writes tables, which users of
+// the root do not need.
 module github.com/cheapgo/cheap/cmd/cheap
 
 go 1.26.0
@@ -9,7 +9,6 @@ require (
 	github.com/cheapgo/cheap/inspect v0.0.0
 	github.com/google/pprof v0.0.0-20260906184651-6331bc6350fe
 	github.com/rogpeppe/go-internal v1.16.0
-	golang.org/x/arch v0.33.0
 	golang.org/x/sys v0.49.0
 	golang.org/x/term v0.47.0
 )

@@ -25,7 +25,6 @@ var programs = []struct {
 	{"grocksdb", "main.scan ", []string{"-scans=80"}},
 	{"zstd", "main.unpack ", nil},
 	{"sqlite", "main.sum ", nil},
-	{"duckdb", "C.duckdb_string_t_length: fields", nil},
 }
 
 const (

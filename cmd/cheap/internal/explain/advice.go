@@ -26,8 +26,6 @@ type Advice struct {
 	Loop   *Loop      `json:"loop,omitempty"`
 	Calls  []LoopCall `json:"calls,omitempty"`  // in the order of the source
 	Sketch string     `json:"sketch,omitempty"` // code in C, whose arguments are left out
-
-	Fields []FieldCall `json:"fields,omitempty"` // of advice about functions that only read them
 }
 
 // Figures are nanoseconds per operation, by table and row of the module lab: strings/arena-20.
@@ -70,13 +68,12 @@ const (
 )
 
 // advise finds what would change the largest shares.
-func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, g getters, total float64) {
+func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, total float64) {
 	r.adviseStrings(l.sources)
 	r.adviseRecords(f)
 	r.adviseEscapes(l.sources)
 	r.adviseChecks()
-	r.adviseGetters(g)
-	r.adviseLoops(l, g)
+	r.adviseLoops(l)
 	r.adviseCallbacks(b, total)
 	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
 	slices.SortFunc(r.Advice, func(a, b Advice) int {

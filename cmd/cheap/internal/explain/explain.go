@@ -72,7 +72,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	split(groups, whole, cal, exact)
 	r.fill(groups, whole)
 	r.fillSites(groups, whole)
-	r.advise(figures, l, back, r.findGetters(p), whole.total)
+	r.advise(figures, l, back, whole.total)
 	r.adviseMemory(memory, whole.total)
 	r.flame = newFlame(p, func(i int) (float64, class, *group) {
 		return float64(p.Sample[i].Value[value]) * unit / whole.total, classes[i], groups[keys[i]]

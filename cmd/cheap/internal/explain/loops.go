@@ -34,11 +34,10 @@ const (
 // A LoopCall is a function of C that a loop calls.
 type LoopCall struct {
 	Callee   string  `json:"callee"`
-	By       string  `json:"by,omitempty"`    // the function that the loop calls for it, "" if that is C
-	Line     int64   `json:"line"`            // the first line of the loop that does
-	Crossing float64 `json:"crossing"`        // its share of the processor time, the crossing alone
-	Count    string  `json:"count"`           // as the source says it, "" without source
-	Field    string  `json:"field,omitempty"` // that the function only reads, so that Go can
+	By       string  `json:"by,omitempty"` // the function that the loop calls for it, "" if that is C
+	Line     int64   `json:"line"`         // the first line of the loop that does
+	Crossing float64 `json:"crossing"`     // its share of the processor time, the crossing alone
+	Count    string  `json:"count"`        // as the source says it, "" without source
 }
 
 // A way is how a loop comes to a function of C in one stack.

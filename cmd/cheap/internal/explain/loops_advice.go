@@ -12,13 +12,12 @@ import (
 )
 
 // adviseLoops is about loops in which the way to C takes a quarter of what C does, or longer.
-func (r *Report) adviseLoops(l *loopFinder, g getters) {
-	trees := r.loopTrees(l, g)
+func (r *Report) adviseLoops(l *loopFinder) {
+	trees := r.loopTrees(l)
 	l.nest(trees)
 	r.addCode(l, trees)
 	for _, t := range trees {
-		// What Go can read needs no function of C.
-		if sum := t.crossing(); sum > t.inC/4 && t.crossingOfGetters() < sum*2/3 {
+		if t.crossing() > t.inC/4 {
 			r.Advice = append(r.Advice, adviceOf(t, r.Calibration, float64(r.CPU)))
 		}
 	}
@@ -26,7 +25,7 @@ func (r *Report) adviseLoops(l *loopFinder, g getters) {
 
 // loopTrees returns the loops with their calls. The crossings of a call site are divided among the loops by
 // what the profile has of each.
-func (r *Report) loopTrees(l *loopFinder, g getters) map[Loop]*loopTree {
+func (r *Report) loopTrees(l *loopFinder) map[Loop]*loopTree {
 	sites := map[groupKey]Site{}
 	for _, s := range r.Sites {
 		sites[groupKey{function: s.Function, file: s.File, line: s.Line, callee: s.Callee}] = s
@@ -57,8 +56,7 @@ func (r *Report) loopTrees(l *loopFinder, g getters) map[Loop]*loopTree {
 		}
 		call := calls[callOf{w.loop, key.callee}]
 		if call == nil {
-			field, _ := g.of(site)
-			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count, Field: field.Path}
+			call = &LoopCall{Callee: key.callee, By: w.by, Line: w.line, Count: w.count}
 			calls[callOf{w.loop, key.callee}] = call
 		}
 		call.Count = both(call.Count, w.count, call.Line == w.line && call.By == w.by)
@@ -169,15 +167,6 @@ func (t *loopTree) crossing() (sum float64) {
 	return sum
 }
 
-func (t *loopTree) crossingOfGetters() (sum float64) {
-	for _, c := range t.calls {
-		if c.Field != "" {
-			sum += c.Crossing
-		}
-	}
-	return sum
-}
-
 // adviceOf says what to do about a loop. A function of one's own has arguments that cgo need not check, and
 // no Go code around it but the call.
 func adviceOf(t *loopTree, cal Calibration, cpu float64) Advice {
@@ -202,6 +191,7 @@ func adviceOf(t *loopTree, cal Calibration, cpu float64) Advice {
 		left /= batch
 		a.Text = fmt.Sprintf("One function of C that makes the calls of %d rounds leaves one crossing of them. Where arguments and results are numbers and pointers, package calls does the same without C of your own: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before.", batch)
 	}
+	a.Text += " A function that only reads a field of a struct needs no call: Go reads it."
 	a.Expected = calls * left
 	a.Basis = figure.Times(left) + " of the crossings"
 	if t.checks > 0 {
@@ -314,9 +304,6 @@ func (t *loopTree) write(b *strings.Builder, indent string, around []*loopTree) 
 		}
 		if c.Count != "" {
 			notes = append(notes, c.Count)
-		}
-		if c.Field != "" {
-			notes = append(notes, "reads "+c.Field)
 		}
 		if len(notes) > 0 {
 			line += " // " + strings.Join(notes, ", ")
