@@ -134,11 +134,11 @@ func TestOpenAdvice(t *testing.T) {
 	}
 }
 
-// TestOurs looks for the packages of the checkout. Those of the folders that have programs, examples
+// TestOurs looks for the packages of the checkout. Those of the folders that have programs, models, examples
 // and measurements are as those of a user; all others are ours.
 func TestOurs(t *testing.T) {
 	const root, module = "../../../..", "github.com/cheapgo/cheap"
-	programs := []string{"cmd", "examples", "lab", "tools", "vet"}
+	programs := []string{"cmd", "examples", "lab", "proof", "tools", "vet"}
 	count, found := map[bool]int{}, map[string]bool{}
 	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
