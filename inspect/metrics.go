@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/pace"
 )
 
 // A Kind says how the values of a metric follow each other.
@@ -57,6 +58,7 @@ type row struct {
 	pool    *poolFigures
 	library *libraryFigures
 	part    *resident.Part
+	cache   *pace.CacheStats
 }
 
 // A tableSpec is what a Table is made of: metrics with the same labels, and where their values come

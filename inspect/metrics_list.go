@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/span"
@@ -158,6 +159,36 @@ var tableSpecs = []tableSpec{
 				func(r *row) float64 { return float64(r.all.pace.Limit) }),
 			gauge("cheap_pace_go_limit_bytes", "bytes", "Go limit", "The runtime's memory limit as package pace has set it, or 0.",
 				func(r *row) float64 { return float64(r.all.pace.GoLimit) }),
+		},
+	},
+	{
+		name: "caches", title: "Caches",
+		about:  "What pace.OnPressure has registered: memory that package pace asks for when there is little room.",
+		labels: []string{"cache", "number"},
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.pace.Caches {
+				c := &s.pace.Caches[i]
+				emit([]string{c.Name, strconv.FormatUint(c.Number, 10)}, row{cache: c})
+			}
+		},
+		columns: []column{
+			counter("cheap_cache_asked_bytes_total", "bytes", "asked", "Bytes that the cache was asked for.",
+				func(r *row) float64 { return float64(r.cache.Asked) }),
+			counter("cheap_cache_freed_bytes_total", "bytes", "freed", "By how many bytes less was in use afterwards.",
+				func(r *row) float64 { return float64(r.cache.Freed) }),
+			counter("cheap_cache_calls_total", "calls", "calls", "How often it was asked.",
+				func(r *row) float64 { return float64(r.cache.Calls) }),
+			counter("cheap_cache_seconds_total", "seconds", "time", "How long its function ran.",
+				func(r *row) float64 { return r.cache.Time.Seconds() }),
+			gauge("cheap_cache_held_bytes", "bytes", "held", "Bytes that it had when it was asked last, as it says, or -1.",
+				func(r *row) float64 { return float64(r.cache.Held) }),
+			gauge("cheap_cache_slow", "calls", "slow", "1 while a call runs that has taken more than a second.",
+				func(r *row) float64 {
+					if r.cache.Slow {
+						return 1
+					}
+					return 0
+				}),
 		},
 	},
 	{

@@ -118,6 +118,9 @@ func (s *snapshot) faults() (list []string) {
 	if limit := s.pace.Limit; limit > 0 && max(s.pace.Used, s.pace.Held) > limit {
 		add("The limit of pace is exceeded: %s of %s count against it.", text(max(s.pace.Used, s.pace.Held)), text(limit))
 	}
+	if err := s.pace.Unread; err != nil {
+		add("Package pace cannot read the limit of the container: %v. Set Options.Limit.", err)
+	}
 	if group.Limit > 0 && group.Charged-group.Cache > group.Limit/20*19 {
 		add("The limit of the container is near: it is charged %s of %s, and can drop %s of them.", text(group.Charged), text(group.Limit), text(group.Cache))
 	}

@@ -94,6 +94,10 @@ func TestWarnings(t *testing.T) {
 			name: "pace is above its limit", s: snapshot{pace: pace.Stats{Limit: 256 * mib, Used: 334 * mib}},
 			want: []string{"The limit of pace is exceeded: 334 MiB of 256 MiB"},
 		},
+		{
+			name: "the limit of the container cannot be read", s: snapshot{pace: pace.Stats{Unread: os.ErrNotExist}},
+			want: []string{"Package pace cannot read the limit of the container: file does not exist. Set Options.Limit."},
+		},
 		{name: "pace is below its limit", s: snapshot{pace: pace.Stats{Limit: 256 * mib, Used: 250 * mib}}},
 		{
 			name: "the container is full", s: snapshot{reading: &resident.Reading{Cgroup: resident.Cgroup{Limit: 300 * mib, Charged: 299 * mib, Cache: mib}}},

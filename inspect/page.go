@@ -106,7 +106,7 @@ var questions = []struct {
 }{
 	{"for", "What for", "What is it for?", []string{"resident", "process", "mappings"}},
 	{"who", "Who", "Who made it?", []string{"suspects", "pools", "accounts"}},
-	{"collector", "Collector", "What does the collector do?", []string{"pace"}},
+	{"collector", "Collector", "What does the collector do?", []string{"pace", "caches"}},
 	{"c", "C", "What does C hold?", []string{"growth", "libraries", "cmem"}},
 	{"details", "Heaps", "Details of heaps", []string{"heaps", "classes", "totals"}},
 }

@@ -157,6 +157,14 @@ func TestReadAccount(t *testing.T) {
 	a.Remove(1000)
 }
 
+func TestReadCache(t *testing.T) {
+	defer pace.OnPressure("read-cache", pace.Share{}, func(int64) int64 { return 0 })()
+	v := readAll()
+	v.want(t, "cheap_cache_asked_bytes_total", "read-cache", 0)
+	v.want(t, "cheap_cache_held_bytes", "read-cache", -1)
+	v.want(t, "cheap_cache_slow", "read-cache", 0)
+}
+
 // TestDestroyedCounts checks that what a heap has handed out stays in the counts of classes.
 func TestDestroyedCounts(t *testing.T) {
 	defer SetRate(SetRate(64 << 10)) // some of the blocks are sampled

@@ -22,6 +22,9 @@ func TestCgroupLimit(t *testing.T) {
 		{"nothing", "", nil, 0},
 		{"v2", "0::/a/b\n", map[string]string{"a/b/memory.max": "1000000\n"}, 1000000},
 		{"v2, at the root, as in a container", "0::/\n", map[string]string{"memory.max": "5000000\n"}, 5000000},
+		{"v2, slowed down from a smaller number on", "0::/a/b\n", map[string]string{"a/b/memory.max": "3000000\n", "a/b/memory.high": "2000000\n"}, 2000000},
+		{"v2, slowed down alone", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n", "a/b/memory.high": "2000000\n"}, 2000000},
+		{"v2, slowed down, but not here", "0::/a/b\n", map[string]string{"a/b/memory.max": "1000000\n", "a/b/memory.high": "max\n"}, 1000000},
 		{"v2, max", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n"}, 0},
 		{"v2, the outer one is smaller", "0::/a/b\n", map[string]string{"a/b/memory.max": "2000000\n", "a/memory.max": "1000000\n"}, 1000000},
 		{"v2, the inner one is smaller", "0::/a/b/c\n", map[string]string{"a/b/c/memory.max": "1000000\n", "a/b/memory.max": "max\n", "a/memory.max": "2000000\n"}, 1000000},
@@ -56,12 +59,24 @@ func TestCgroupLimit(t *testing.T) {
 			}
 			for name, text := range row.files {
 				write(filepath.Join("sys/fs/cgroup", name), text)
-				usage := strings.NewReplacer("memory.max", "memory.current", "limit_in", "usage_in").Replace(name)
+				usage := strings.NewReplacer("memory.max", "memory.current", "memory.high", "memory.current", "limit_in", "usage_in").Replace(name)
 				write(filepath.Join("sys/fs/cgroup", usage), "1000\n")
 			}
 			var least atomic.Int64
-			if u := openCgroupUsage(root, &least); least.Load() != row.limit || (u == nil) != (row.limit == 0) {
+			u, err := openCgroupUsage(root, &least)
+			if least.Load() != row.limit || (u == nil) != (row.limit == 0) {
 				t.Errorf("the limit is %d, want %d", least.Load(), row.limit)
+			}
+			if row.limit != 0 {
+				return
+			}
+			if row.files == nil && err == nil {
+				t.Error("no error, and nothing can be read")
+			}
+			write("proc/self/cgroup", row.self)
+			write("sys/fs/cgroup/cgroup.controllers", "")
+			if _, err := openCgroupUsage(root, &least); err != nil {
+				t.Errorf("%v, and there is no limit", err)
 			}
 		})
 	}
@@ -88,7 +103,7 @@ func TestNeighbour(t *testing.T) {
 	write("sys/fs/cgroup/a/memory.max", strconv.Itoa(limit))
 	use()
 	var least atomic.Int64
-	u := openCgroupUsage(root, &least)
+	u, _ := openCgroupUsage(root, &least)
 	if u == nil {
 		t.Fatal("no usage")
 	}

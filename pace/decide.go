@@ -10,14 +10,15 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// The pacer has three parts, which do not know each other:
+// The pacer has four parts, which do not know each other:
 //
 //	limit       how many bytes may come, and how many of them the Go heap may take (gauge.go)
 //	collector   when the next collection begins, and who gives way to it (rule.go)
 //	returner    when malloc is read, and gives memory back (malloc.go)
+//	shortage    how much caches are to free (caches.go)
 //
-// A look reads all numbers at once. decide turns them into a plan: the limit finds a space, and the collector
-// and the returner decide by that. It reads no clock and changes nothing, so tests and a simulator call it
+// A look reads all numbers at once. decide turns them into a plan: the limit finds a space, and the other three
+// decide by that. It reads no clock and changes nothing, so tests and a simulator call it
 // without a process. apply does what the plan says.
 
 // A view is what a look has read.
@@ -35,6 +36,7 @@ type view struct {
 	idle              int64 // bytes that no heap uses, and that are not given back
 	mean, largest     int64 // roughly, of the sizes of resources lately
 	contended         bool  // requests wait in line
+	wanted            int64 // bytes that requests at the limit wait for
 	malloc            bool  // malloc can give memory back
 
 	goroutines       int64
@@ -51,7 +53,7 @@ type use struct {
 func (p *pacer) look() view {
 	account.Process.Refresh()
 	v := viewOf(p.reader.read())
-	v.state = p.state()
+	v.state, v.wanted = p.state(), p.wanted.Load()
 	p.uses = p.uses[:0]
 	for _, u := range p.usages {
 		used, limit := u.read()
@@ -80,6 +82,9 @@ type control struct {
 	gauge     gauge
 	collector collector
 	returner  returner
+	shortage  shortage
+
+	leastRoom float64 // Options.LeastRoom, or the default
 }
 
 // A plan is what a look leads to.
@@ -88,13 +93,14 @@ type plan struct {
 	space space
 	aim   aim
 	task  mallocTask
+	short shortage
 }
 
 // decide returns the plan for what a look has read.
 func (c *control) decide(v view) plan {
 	g := c.gauge
 	s := g.find(v)
-	return plan{gauge: g, space: s, aim: c.collector.aim(v, s), task: c.returner.task(v, s)}
+	return plan{gauge: g, space: s, aim: c.collector.aim(v, s), task: c.returner.task(v, s), short: c.shortage.find(v, s, c.leastRoom)}
 }
 
 // adjust looks, decides and applies the plan. The caller holds p.mu, and calls tend after it has unlocked p.mu.
@@ -110,7 +116,7 @@ func (p *pacer) adjust() {
 // whether a collection is due and what is to be done with malloc. The caller holds p.mu.
 func (p *pacer) apply(v view, n plan) {
 	s, a := n.space, n.aim
-	p.gauge, p.collector.baseline, p.aimed = n.gauge, a.baseline, a
+	p.gauge, p.collector.baseline, p.aimed, p.inUse = n.gauge, a.baseline, a, s.inUse
 	account.Process.SetScale(n.gauge.batchScale())
 	p.scarce.Store(s.scarce)
 	p.setGoLimit(s.goLimit, v.limit/256)
@@ -136,4 +142,5 @@ func (p *pacer) apply(v view, n plan) {
 	if v.held >= giveback.Least {
 		p.giving.Wake()
 	}
+	p.askCaches(n.short)
 }

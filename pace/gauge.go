@@ -178,12 +178,15 @@ type space struct {
 
 	plenty bool // half of the limit is free
 
+	room  int64 // bytes that may come; noBound without a limit
+	inUse int64 // bytes that count against the limit, without what is free in malloc
+
 	malloc mallocSpace
 }
 
 // find reads the usages, and returns the space.
 func (g *gauge) find(v view) space {
-	s := space{ceiling: noBound, heldAt: noBound, takenAt: noBound, takenMost: noBound, metered: len(v.uses) > 0}
+	s := space{ceiling: noBound, heldAt: noBound, takenAt: noBound, takenMost: noBound, room: noBound, metered: len(v.uses) > 0}
 	if s.metered {
 		g.read(v)
 	}
@@ -196,6 +199,7 @@ func (g *gauge) find(v view) space {
 	case !s.metered:
 		s.goLimit = max(v.limit-v.held-v.idle, needs)
 		s.heldAt, s.ceiling = v.held+v.limit/64, max(v.limit-needs, 0)
+		s.room, s.inUse = s.ceiling-v.held, v.held+needs
 	default:
 		free := min(g.room, noBound/4)
 		step := g.declared(max(min(v.limit/64, free/4), leastStep))
@@ -203,6 +207,7 @@ func (g *gauge) find(v view) space {
 			step = step / unknownScale
 		}
 		s.scarce = g.room <= 0
+		s.room, s.inUse = g.room, g.used-g.unused
 		s.goLimit = max(v.total+free, needs)
 		s.heldAt, s.ceiling = v.held+step, max(v.held+g.declared(free), 0)
 		s.left, s.least = g.declared(g.left()), g.declared(v.limit/64)

@@ -96,10 +96,13 @@ func init() {
 func init() {
 	kernelProcess, kernelCgroup = openProcess, openCgroup
 	openProcess = func(*atomic.Int64) usage { return nil }
-	openCgroup = func(*atomic.Int64) usage { return nil }
+	openCgroup = func(*atomic.Int64) (usage, error) { return nil, nil }
 }
 
-var kernelProcess, kernelCgroup func(*atomic.Int64) usage
+var (
+	kernelProcess func(*atomic.Int64) usage
+	kernelCgroup  func(*atomic.Int64) (usage, error)
+)
 
 // byKernel has limits be about what the kernel counts, in a child.
 func byKernel() { openProcess, openCgroup = kernelProcess, kernelCgroup }

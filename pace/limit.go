@@ -194,14 +194,14 @@ func (p *pacer) most() int64 {
 // setLimit sets the limit and its usages in Start.
 func (p *pacer) setLimit(o Options) {
 	p.limit.Store(o.Limit)
-	var cgroup usage
+	var group usage
 	if o.Limit == 0 && o.LimitFromEnvironment {
 		if limit := debug.SetMemoryLimit(-1); limit != math.MaxInt64 {
 			p.limit.Store(limit)
 		}
-		cgroup = openCgroup(&p.cgroups)
+		group, p.unread = openCgroup(&p.cgroups)
 	}
-	p.setUsages(cgroup)
+	p.setUsages(group)
 }
 
 // setUsages sets the usages: that of the process if p.limit is set, and cgroup if it is not nil.
@@ -234,7 +234,7 @@ type usage interface {
 }
 
 // Tests replace these, because the memory of a test is not resident.
-var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) usage { return openCgroupUsage("/", least) }
+var openProcess, openCgroup = openProcessUsage, func(least *atomic.Int64) (usage, error) { return openCgroupUsage("/", least) }
 
 // guard reads the resident memory from time to time, as long as there is a limit, because
 // accounts may not show what is used.

@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,6 +30,7 @@ import (
 //	limit.go           the limits and who reads them; the error of a request that is refused, and its count
 //	usage.go           the resident memory of the process; what its cgroups are charged, and may be
 //	metrics.go         the metrics of the runtime
+//	caches.go          OnPressure: who is asked for memory that can be let go
 
 // Options configure [Start].
 type Options struct {
@@ -40,9 +42,10 @@ type Options struct {
 
 	// LimitFromEnvironment, if Limit is 0, takes two limits from the environment, and both hold:
 	//
-	//   - that of the memory cgroup of the process, which is a container's, and of those around it. It
-	//     bounds what the cgroup is charged, less files that the kernel has cached and that were not
-	//     read lately, and is read again ten times a second.
+	//   - that of the memory cgroup of the process, which is a container's, and of those around it:
+	//     memory.max, or memory.high if that is less. It bounds what the cgroup is charged, less files
+	//     that the kernel has cached and that were not read lately, and is read again ten times a second.
+	//     Stats.Unread is an error where that cannot be read.
 	//   - the runtime's memory limit, which GOMEMLIMIT or [debug.SetMemoryLimit] has set. It bounds
 	//     what Limit does.
 	//
@@ -54,6 +57,10 @@ type Options struct {
 	// collection for a request that has met a limit by 100 ms at most. Where the kernel says
 	// that there is no room under a limit, collections may take a quarter.
 	MaxGCShare float64
+
+	// LeastRoom is the share of the limit, from 0 to 1, that is to be free. When less is, the functions of
+	// [OnPressure] are called. 0 means 1/8.
+	LeastRoom float64
 }
 
 const defaultMaxGCShare = 0.15
@@ -74,7 +81,7 @@ var (
 
 // Start starts pacing for the whole program. It returns [ErrStarted] if that was
 // done already, and [ErrCollectorOff] if nothing would start a collection. It panics
-// with a [cheap.MisuseError] if Options.Limit is negative or Options.MaxGCShare is not
+// with a [cheap.MisuseError] if Options.Limit is negative, or Options.MaxGCShare or LeastRoom is not
 // between 0 and 1.
 func Start(o Options) error {
 	if o.Limit < 0 {
@@ -83,12 +90,16 @@ func Start(o Options) error {
 	if !(o.MaxGCShare >= 0 && o.MaxGCShare <= 1) { // a NaN is neither
 		panicMisuse("pace", "Start", "Options.MaxGCShare is %v; set it to a share between 0 and 1", o.MaxGCShare)
 	}
+	if !(o.LeastRoom >= 0 && o.LeastRoom <= 1) {
+		panicMisuse("pace", "Start", "Options.LeastRoom is %v; set it to a share between 0 and 1", o.LeastRoom)
+	}
 	startMu.Lock()
 	defer startMu.Unlock()
 	if current.Load() != nil {
 		return ErrStarted
 	}
 	p := &pacer{maxShare: o.MaxGCShare}
+	p.leastRoom = cmp.Or(o.LeastRoom, defaultLeastRoom)
 	p.collector = collector{backoff: 1, futileEver: -1}
 	if p.maxShare == 0 {
 		p.maxShare = defaultMaxGCShare
@@ -195,6 +206,12 @@ type Stats struct {
 	// without a Limit, after Stop, and after the program itself has changed the
 	// runtime's limit, which this package then leaves alone until SetLimit.
 	GoLimit int64
+
+	// Unread says why the limits of cgroups could not be read for Options.LimitFromEnvironment. It is nil if they
+	// could, or were not asked for.
+	Unread error
+
+	Caches []CacheStats // of what OnPressure has registered, in that order
 }
 
 // ReadStats returns the counters. After Stop they are those of the last Start.
@@ -205,7 +222,7 @@ func ReadStats() Stats {
 	}
 	account.Process.Refresh()
 	reclaimable, _ := account.Process.Reclaimable()
-	st := Stats{Reclaimable: reclaimable, Held: account.Process.Held()}
+	st := Stats{Reclaimable: reclaimable, Held: account.Process.Held(), Caches: cacheStats()}
 	if p == nil {
 		return st
 	}
@@ -222,7 +239,7 @@ func ReadStats() Stats {
 		st.Used, st.Room = p.gauge.used, max(0, p.gauge.room)
 	}
 	p.mu.Unlock()
-	st.Limit, st.GoLimit = p.most(), p.goLimit.Load()
+	st.Limit, st.GoLimit, st.Unread = p.most(), p.goLimit.Load(), p.unread
 	return st
 }
 

@@ -98,9 +98,9 @@ func (p *pacer) lock() bool {
 	return true
 }
 
-// mayWait reports whether the goroutine may wait for releases. In a release function it
+// mayWait reports whether the goroutine may wait for releases. In a release function, and in one of OnPressure, it
 // would wait for itself, and in a bubble of testing/synctest time stands still.
-func mayWait() bool { return !gcwatch.InBubble() && !gcwatch.InSection() }
+func mayWait() bool { return !gcwatch.InBubble() && !gcwatch.InSection() && !inFree() }
 
 // stale reports whether the bounds may be wrong.
 func (p *pacer) stale() bool {

@@ -24,6 +24,8 @@ type request struct {
 	take  func() bool // charges the bytes if there is room; or nil
 	place *waiter     // nil if it is not in line
 
+	wanted int64 // the part of pacer.wanted
+
 	asked time.Time
 	want  int64 // number of the collection of step 1
 
@@ -91,6 +93,13 @@ func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
 	account.Process.AddWaiters(1)
 	begun, _ := p.counts()
 	r := &request{pacer: p, n: n, take: take, asked: time.Now(), want: begun + 1, timer: time.NewTimer(tick)}
+	if inLine && len(allCaches()) > 0 {
+		r.wanted = n
+		p.wanted.Add(n)
+		p.mu.Lock()
+		p.adjust() // asks caches
+		p.mu.Unlock()
+	}
 	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // another one would be in the way of those behind it
 		r.place = p.atLimit.enter()
 	}
@@ -100,6 +109,7 @@ func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
 // leave ends the wait.
 func (r *request) leave() {
 	r.timer.Stop()
+	r.pacer.wanted.Add(-r.wanted)
 	if r.place != nil {
 		r.pacer.atLimit.leave(r.place)
 	}

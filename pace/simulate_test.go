@@ -29,7 +29,19 @@ type simulation struct {
 	begun               view          // when the collection that is under way began
 	dies                int64         // the garbage then
 
-	most, stalled, collections int64
+	caches []*consumer
+	calls  time.Duration // when the call that runs ends, or 0
+
+	most, stalled, collections, shortages int64
+}
+
+// A consumer is a cache that a simulation fills at a rate, until it is full.
+type consumer struct {
+	stake
+	rate, full float64       // bytes a second; bytes
+	slow       time.Duration // how long a call takes
+	asked      int64         // by the call that runs
+	least      int64         // the fewest bytes that it had after a call
 }
 
 var simulated = &fakeUsage{}
@@ -37,7 +49,7 @@ var simulated = &fakeUsage{}
 // look returns what a look would read.
 func (s *simulation) look() view {
 	const goBytes, other = 8 * mib, 6 * mib
-	used := goBytes + other + s.held + s.free
+	used := goBytes + other + s.held + s.cached() + s.free
 	s.most = max(s.most, used)
 	v := view{
 		reading: reading{heap: 2 * mib, live: mib, total: goBytes, reserve: 4 * mib, gogc: 100},
@@ -49,6 +61,48 @@ func (s *simulation) look() view {
 		v.uses = []use{{simulated, used, v.limit}}
 	}
 	return v
+}
+
+// cached returns what all caches hold.
+func (s *simulation) cached() (sum int64) {
+	for _, c := range s.caches {
+		sum += c.held
+	}
+	return sum
+}
+
+// step has caches grow, and asks one as pressOnce does.
+func (s *simulation) step(step time.Duration, h shortage) {
+	if h.short && !s.shortage.short {
+		s.shortages++
+	}
+	s.shortage = h
+	for _, c := range s.caches {
+		bytes := int64(min(c.rate*step.Seconds(), c.full-float64(c.held)))
+		s.free = max(0, s.free-bytes)
+		c.held += bytes
+	}
+	if s.calls != 0 && s.at >= s.calls {
+		s.calls = 0
+		for _, c := range s.caches {
+			c.held, s.free = c.held-c.asked, s.free+c.asked
+			if c.asked > 0 {
+				c.least = min(c.least, c.held)
+			}
+			c.asked = 0
+		}
+		s.tend(readTask, s.look())
+		s.gauge.fade()
+	}
+	var stakes []stake
+	for _, c := range s.caches {
+		c.ready = s.calls == 0
+		stakes = append(stakes, c.stake)
+	}
+	if i, want := pick(h.need, stakes); i >= 0 {
+		s.caches[i].asked = want
+		s.calls = s.at + s.caches[i].slow
+	}
 }
 
 // run runs for some seconds, in steps of 100 µs.
@@ -64,6 +118,7 @@ func (s *simulation) run(d time.Duration) {
 		v := s.look()
 		n := s.decide(v)
 		s.gauge, s.collector.baseline = n.gauge, n.aim.baseline
+		s.step(step, n.short)
 		if n.task != noTask {
 			s.tend(n.task, v)
 		}
@@ -109,7 +164,7 @@ func (s *simulation) tend(task mallocTask, v view) {
 		s.returner.trimmed.next = v.at.Add(backoffLeast)
 	}
 	now := s.look()
-	read := sample{at: now.moment(), most: now.declared, resident: now.anonymous, all: now.anonymous, used: s.held, free: s.free, ok: true, took: 100 * time.Microsecond}
+	read := sample{at: now.moment(), most: now.declared, resident: now.anonymous, all: now.anonymous, used: s.held + s.cached(), free: s.free, ok: true, took: 100 * time.Microsecond}
 	s.gauge.set(read, now)
 	s.returner.note(read, now.at)
 }
@@ -157,5 +212,48 @@ func TestSimulation(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestSimulatedCaches fills three caches at other rates. The limit holds, each has its share, or all that it wants
+// where that is less, and they are not emptied and filled in turns: between two shortages comes what is between the
+// two bounds.
+func TestSimulatedCaches(t *testing.T) {
+	const limit, seconds = 512, 10
+	for _, row := range []struct {
+		name   string
+		caches []*consumer
+		want   [3]float64 // parts of what all have
+	}{
+		{"equal weights", []*consumer{{rate: 300e6, full: 1e9}, {rate: 30e6, full: 1e9}, {rate: 3e6, full: 1e9}}, [3]float64{0.33, 0.33, 0}},
+		{"weights", []*consumer{{stake: stake{weight: 1}, rate: 200e6, full: 1e9}, {stake: stake{weight: 3}, rate: 200e6, full: 1e9}, {rate: 100e6, full: 20e6}}, [3]float64{0.2, 0.65, 0}},
+		{"slow ones", []*consumer{{rate: 150e6, full: 1e9, slow: 100 * time.Millisecond}, {rate: 50e6, full: 1e9, slow: 20 * time.Millisecond}, {rate: 50e6, full: 1e9}}, [3]float64{0.25, 0.25, 0.25}},
+		{"a floor", []*consumer{{stake: stake{floor: 300 * mib}, rate: 100e6, full: 320 * mib}, {rate: 100e6, full: 1e9}, {rate: 100e6, full: 1e9}}, [3]float64{0.7, 0, 0}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			s := simulation{trace: trace{rate: func(time.Duration) float64 { return 0 }}, limit: limit, cost: time.Millisecond, took: time.Millisecond, caches: row.caches}
+			s.leastRoom = defaultLeastRoom
+			grown := 0.0
+			for _, c := range s.caches {
+				c.weight, c.slow, c.least = max(c.weight, 1), max(c.slow, time.Millisecond), noBound
+				grown += c.rate * seconds
+			}
+			s.run(seconds * time.Second)
+			all := s.cached()
+			t.Logf("most %d MiB, %d shortages; caches have %d of %d MiB", s.most/mib, s.shortages, all/mib, limit)
+			if s.most > limit*mib || all < limit*mib/2 {
+				t.Errorf("%d MiB are used, of %d; caches have %d", s.most/mib, limit, all/mib)
+			}
+			if between := limit * mib * defaultLeastRoom / 2; float64(s.shortages) > grown/between+1 {
+				t.Errorf("%d shortages, want %.0f", s.shortages, grown/between)
+			}
+			for i, c := range s.caches {
+				is := float64(c.held) / float64(all)
+				t.Logf("cache %d has %d MiB, %.2f of all, and had %d at least", i, c.held/mib, is, c.least/mib)
+				if is < row.want[i] || float64(c.least) < row.want[i]*float64(all)*0.7 || c.held < c.floor || c.least == 0 {
+					t.Errorf("cache %d has %.2f of all, want %.2f; it had %d MiB at least", i, is, row.want[i], c.least/mib)
+				}
+			}
+		})
 	}
 }

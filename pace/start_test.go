@@ -2,9 +2,11 @@ package pace
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -395,5 +397,21 @@ func TestHammerStart(t *testing.T) {
 	}
 	if is := debug.SetMemoryLimit(-1); is != math.MaxInt64 {
 		t.Errorf("the runtime's limit is %d", is)
+	}
+}
+
+// TestUnread starts where cgroups cannot be read.
+func TestUnread(t *testing.T) {
+	was := openCgroup
+	t.Cleanup(func() { openCgroup = was })
+	openCgroup = func(*atomic.Int64) (usage, error) { return nil, os.ErrNotExist }
+	start(t, Options{LimitFromEnvironment: true})
+	if s := ReadStats(); s.Unread != os.ErrNotExist {
+		t.Errorf("Stats.Unread is %v", s.Unread)
+	}
+	Stop()
+	start(t, Options{Limit: 1 << 40})
+	if s := ReadStats(); s.Unread != nil {
+		t.Errorf("Stats.Unread is %v, and the environment was not asked", s.Unread)
 	}
 }

@@ -133,6 +133,7 @@ func (m *machine) counts() (begun, ended int64) {
 //	one for each collection that is due          collect (collect.go); launch starts it
 //	one after each other collection              follow (collect.go); collected starts it
 //	one while there is a limit                   guard (limit.go)
+//	one while caches are asked                   press (caches.go), and one for each call of their functions
 //
 // Package giveback has another one. Pressure never collects. awaitCollection has collected called after each collection,
 // whatever starts it.
@@ -160,6 +161,7 @@ type pacer struct {
 	atBound  waitQueue    // goroutines that have taken beyond the bound
 	atLimit  waitQueue    // goroutines whose request has met a limit
 	admitted atomic.Int64 // number of goroutines that were let pass at the bound and have taken nothing since
+	wanted   atomic.Int64 // bytes that requests at the program's limit wait for
 
 	metered atomic.Bool            // the limit is about what the kernel counts; see gauge
 	scarce  atomic.Bool            // metered, and there is no room
@@ -186,6 +188,11 @@ type pacer struct {
 	doubtful bool    // the last collection has freed nothing, and its sweep was not over for certain
 	before   int64   // the runtime's memory limit before Start
 	changed  bool    // the program has changed that limit since
+
+	unread error // Stats.Unread; does not change
+
+	inUse    int64 // of the last look; see space
+	pressing bool  // press runs
 
 	guarding bool          // guard runs
 	giving   *giveback.Use // since begin

@@ -38,7 +38,8 @@ type cgroupUsage struct {
 
 // A group is a cgroup, which has files in version 1 or 2.
 type group struct {
-	usageFile, limitFile, statFile *procfs.File
+	usageFile, statFile *procfs.File
+	bound               *cgroup.Bound
 
 	inactive string // line of statFile
 	limit    int64  // 0 if there is none
@@ -48,37 +49,31 @@ type group struct {
 // reread is the time after which a limit is read again: it may have been changed.
 const reread = 100 * time.Millisecond
 
-// openCgroupUsage returns the usage of the cgroups that have a limit, or nil. root is the root of
-// the file system. least is set to the smallest limit.
-func openCgroupUsage(root string, least *atomic.Int64) usage {
+// openCgroupUsage returns the usage of the cgroups that have a limit, or nil, and an error if they cannot be
+// read. root is the root of the file system. least is set to the smallest limit.
+func openCgroupUsage(root string, least *atomic.Int64) (usage, error) {
 	m := &cgroupUsage{least: least}
 	if all, _ := procfs.Self(); all == 0 {
-		return nil // another system
+		return nil, nil // another system
 	}
 	for _, dir := range cgroup.Dirs(root) {
 		g := &group{
-			usageFile: dir.Open(dir.Usage), limitFile: dir.Open(dir.Limit), statFile: dir.Open("memory.stat"), inactive: dir.Inactive,
+			usageFile: dir.Open(dir.Usage), bound: dir.OpenBound(), statFile: dir.Open("memory.stat"), inactive: dir.Inactive,
 		}
-		if g.usageFile != nil && g.limitFile != nil {
+		if g.usageFile != nil && g.bound != nil {
 			m.groups = append(m.groups, g)
 		}
 	}
 	if m.refresh(); m.least.Load() == 0 {
-		return nil
+		return nil, cgroup.Unread(root)
 	}
-	return m
+	return m, nil
 }
 
 func (m *cgroupUsage) refresh() {
 	least := int64(0)
 	for _, g := range m.groups {
-		g.limit = g.limitFile.Read(func(text []byte) int64 {
-			if len(text) == 0 {
-				return g.limit // the file could not be read this time
-			}
-			return cgroup.Number(text)
-		})
-		if g.limit == 0 {
+		if g.limit = g.bound.Read(g.limit); g.limit == 0 {
 			continue
 		}
 		g.cache = g.statFile.Read(func(text []byte) int64 { return cgroup.Line(text, g.inactive) })

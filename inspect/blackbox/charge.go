@@ -20,8 +20,9 @@ type charge struct {
 
 // A group has the files of a cgroup.
 type group struct {
-	dir                cgroup.Dir
-	usage, limit, stat *procfs.File
+	dir         cgroup.Dir
+	usage, stat *procfs.File
+	bound       *cgroup.Bound
 
 	most  int64 // its limit, 0 if there is none
 	cache int64 // its charge for files that were not read lately; the kernel drops these first
@@ -36,7 +37,7 @@ const limitsEvery, limitsLeast, openEvery = time.Second, 100 * time.Millisecond,
 func (c *charge) open(root string, now time.Time) {
 	c.groups, c.opened, c.read = nil, now, time.Time{}
 	for _, d := range cgroup.Dirs(root) {
-		g := &group{dir: d, usage: d.Open(d.Usage), limit: d.Open(d.Limit), stat: d.Open("memory.stat")}
+		g := &group{dir: d, usage: d.Open(d.Usage), bound: d.OpenBound(), stat: d.Open("memory.stat")}
 		if g.usage != nil {
 			c.groups = append(c.groups, g)
 		}
@@ -74,7 +75,7 @@ func (c *charge) least() (used, limit int64) {
 
 func (c *charge) readLimits(now time.Time) {
 	for _, g := range c.groups {
-		g.most = g.limit.Read(cgroup.Number)
+		g.most = g.bound.Read(g.most)
 		g.cache = g.stat.Read(func(text []byte) int64 { return cgroup.Line(text, g.dir.Inactive) })
 	}
 	c.read = now

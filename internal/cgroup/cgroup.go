@@ -55,14 +55,61 @@ func Dirs(root string) (all []Dir) {
 	return all
 }
 
-// Limit returns the smallest limit of the process's cgroup and of those that contain it, or 0.
+// Limit returns the smallest bound of the process's cgroup and of those that contain it, or 0.
 func Limit(root string) (least int64) {
 	for _, d := range Dirs(root) {
-		if n := d.Open(d.Limit).Read(Number); n != 0 && (least == 0 || n < least) {
-			least = n
-		}
+		least = smaller(least, d.OpenBound().Read(0))
 	}
 	return least
+}
+
+// smaller returns the smaller of two limits. 0 is none.
+func smaller(a, b int64) int64 {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// A Bound is what a cgroup may be charged: its limit, or memory.high of version 2, above which the kernel slows
+// its processes down. A nil Bound is one that cannot be read.
+type Bound struct{ limit, high *procfs.File }
+
+// OpenBound opens the files of the bound, or returns nil.
+func (d *Dir) OpenBound() *Bound {
+	b := &Bound{limit: d.Open(d.Limit)}
+	if b.limit == nil {
+		return nil
+	}
+	if d.V2 {
+		b.high = d.Open("memory.high")
+	}
+	return b
+}
+
+// Read returns the bound, or 0 if there is none. It returns was if the file cannot be read this time.
+func (b *Bound) Read(was int64) int64 {
+	if b == nil {
+		return was
+	}
+	return b.limit.Read(func(text []byte) int64 {
+		if len(text) == 0 {
+			return was
+		}
+		return smaller(Number(text), b.high.Read(Number))
+	})
+}
+
+// Unread returns why the limits of cgroups cannot be read, or nil if they can: a sandbox such as gVisor may not
+// show them.
+func Unread(root string) error {
+	_, err := os.Stat(path.Join(root, "proc/self/cgroup"))
+	if err == nil {
+		if _, err = os.Stat(path.Join(root, "sys/fs/cgroup/memory/memory.limit_in_bytes")); err != nil {
+			_, err = os.Stat(path.Join(root, "sys/fs/cgroup/cgroup.controllers"))
+		}
+	}
+	return err
 }
 
 // Open opens a file of the directory, or returns nil.

@@ -11,7 +11,7 @@ import (
 // faults is rule 4.
 func (j *judge) faults() (list []Verdict) {
 	for _, rule := range []func() (Verdict, bool){
-		j.mallocFree, j.tooSmall, j.goIdle, j.goGarbage, j.goStacks, j.threadStacks, j.cheapIdle, j.swapped,
+		j.mallocFree, j.tooSmall, j.goIdle, j.goGarbage, j.goStacks, j.threadStacks, j.cheapIdle, j.swapped, j.keeper,
 	} {
 		if v, ok := rule(); ok {
 			list = append(list, v)
@@ -189,4 +189,23 @@ func (j *judge) swapped() (v Verdict, ok bool) {
 		About: AboutSwap, Bytes: n, Sentence: fmt.Sprintf("%s are resident, and %s swapped out%s: memory that nobody touches, as a leak is", text(j.t.Resident), text(n), where),
 		Do: "count resident and swapped bytes together",
 	}, n >= j.much
+}
+
+// keeper: a cache gives nothing when it is asked.
+func (j *judge) keeper() (v Verdict, ok bool) {
+	for _, k := range j.r.Keepers {
+		n := max(k.Held, k.Asked-k.Freed, 1)
+		if ok && n <= v.Bytes {
+			continue
+		}
+		v, ok = Verdict{About: AboutCache, Bytes: n, Do: "have its function of pace.OnPressure free what it is asked for, and set Share.Held, so that it is not asked when it has nothing"}, true
+		v.Sentence = fmt.Sprintf("the cache %q frees nothing when room is short: it was asked for %s in all, and %s became free", k.Name, text(k.Asked), text(k.Freed))
+		if k.Slow {
+			v.Sentence = fmt.Sprintf("the function of the cache %q, which is to free memory, has run for more than a second", k.Name)
+			v.Do = "see its stack in the goroutine profile: it must not wait for a goroutine that waits for room"
+		} else if k.Held >= 0 {
+			v.Sentence += fmt.Sprintf("; it holds %s", text(k.Held))
+		}
+	}
+	return v, ok
 }

@@ -15,6 +15,17 @@ type Reading struct {
 	Cgroup   Cgroup
 	Pools    []Holder // of package own, with the sizes that they declare, and accounts of package pace
 	Heaps    []Holder // of package cheap
+	Keepers  []Keeper
+}
+
+// A Keeper is a cache that package pace has asked for memory, and that has freed nothing.
+type Keeper struct {
+	Name   string
+	Held   int64 // as it says, or -1
+	Misses int64 // how often in a row it has freed nothing
+	Asked  int64 // the bytes that it was asked for, ever
+	Freed  int64 // those that became free then
+	Slow   bool  // its function has not returned for a second
 }
 
 // Kernel is what the kernel says of the process.

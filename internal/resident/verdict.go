@@ -48,6 +48,7 @@ const (
 	AboutSharedFiles  About = "shared_files"  // the cgroup is charged for files in memory
 	AboutKernel       About = "kernel_memory" // the cgroup is charged for memory of the kernel
 	AboutOthers       About = "others"        // other processes of the cgroup
+	AboutCache        About = "cache"         // a cache that gives nothing when package pace asks it
 )
 
 // A judge looks at a reading and the points before it.

@@ -49,6 +49,14 @@ var plantedPrograms = []planted{
 		r.C.Live += min(i, 3) * 40 * mib
 		r.more(min(i, 3) * 40 * mib)
 	}, AboutNothing, nil},
+	{"healthy, with a full cache in C that gives nothing", func(r *Reading, i int64) {
+		r.C.Live = 400 * mib
+		r.more(400 * mib)
+		r.Keepers = []Keeper{{"pages", 380 * mib, 3, 100 * mib, mib, false}, {"other", -1, 4, 10 * mib, 0, false}}
+	}, AboutCache, []string{`the cache "pages" frees nothing`, "asked for 100 MiB", "1.00 MiB became free", "holds 380 MiB", "pace.OnPressure"}},
+	{"a cache whose function waits", func(r *Reading, i int64) {
+		r.Keepers = []Keeper{{Name: "pages", Held: -1, Misses: 1, Asked: 100 * mib, Slow: true}}
+	}, AboutCache, []string{`the cache "pages"`, "for more than a second", "goroutine profile"}},
 	{"a leak in C", func(r *Reading, i int64) {
 		r.C.Live += i * 20 * mib
 		r.C.Growing = []Site{{Library: "app", Grown: 20 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.find\n\tm.go:3\nmain.main\n\tm.go:9\n"}}

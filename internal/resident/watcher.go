@@ -28,6 +28,8 @@ type Watcher struct {
 	growing []Site // of the last interval
 
 	look looked
+
+	keepers func() []Keeper // see SetKeepers
 }
 
 // looked is what is known of looks inside malloc.
@@ -112,7 +114,18 @@ func (w *Watcher) read(o Options) *Reading {
 		w.groups, w.opened = openCgroups("/"), r.Time
 	}
 	r.Cgroup = w.groups.read()
+	if w.keepers != nil {
+		r.Keepers = w.keepers()
+	}
 	return r
+}
+
+// SetKeepers is called by package pace when it is initialized, with a function that returns the caches that give
+// nothing.
+func (w *Watcher) SetKeepers(read func() []Keeper) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.keepers = read
 }
 
 // status is opened once: the open file stays that of this process.

@@ -76,6 +76,9 @@ func Frame(s Screen) []string {
 		v.list("accounts", "ACCOUNT", "cheap_account_held_bytes", []column{
 			{"RESOURCES", "cheap_account_live", 9, false}, {"BYTES", "cheap_account_held_bytes", 9, false}, {"LIMIT", "cheap_account_limit_bytes", 9, false},
 		}, width),
+		v.list("caches", "CACHE", "cheap_cache_asked_bytes_total", []column{
+			{"ASKED", "cheap_cache_asked_bytes_total", 9, false}, {"FREED", "cheap_cache_freed_bytes_total", 9, false}, {"TIME", "cheap_cache_seconds_total", 9, false},
+		}, width),
 	}
 	return fit(out, slices.DeleteFunc(lists, func(l []string) bool { return len(l) < 2 }), width, s.Height)
 }

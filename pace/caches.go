@@ -1,0 +1,455 @@
+package pace
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/resident"
+)
+
+// A cache holds memory that Go can reach, so that no collection frees it, and that the program can do without. When
+// room is short, before collections at the limit and before requests are refused, caches give way:
+//
+//  1. A look finds that less than Options.LeastRoom is free, or less than requests at the limit wait for (shortage).
+//     What a collection is about to free is waited for, while half of LeastRoom is free.
+//  2. press reads how much the caches hold, and picks the one that has most beyond its floor for its weight (pick).
+//  3. The function of that cache runs on a goroutine of its own. press waits for it, but for grace at most: then it
+//     asks another one. The call of a cache ends before the next one begins.
+//  4. What is in use is compared with what was in use before. If less than half of what the function says has become
+//     free, that is garbage of Go: there is a collection, and the runtime gives back what is free.
+//  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. What caches take until less than
+//     LeastRoom is free they keep. So they are not emptied and filled in turns.
+//
+// A cache of which little became free is asked again when a quarter more is needed than then, and after a pause that
+// doubles each time.
+
+// A Share says how much a cache may keep when room is short.
+type Share struct {
+	// Weight says what part of the memory of all caches this one may keep, beyond floors: one of weight 2 twice
+	// as much as one of weight 1. 0 means 1.
+	Weight int
+
+	// Floor is a number of bytes that the cache is not asked for. It needs Held.
+	Floor int64
+
+	// Held returns how many bytes the cache has. It is called before a cache is asked, as free is. Without
+	// it the cache is asked each time, for the part that its Weight says.
+	Held func() int64
+}
+
+// OnPressure has free called when there is little room under a limit: see Options.LeastRoom. It is for memory that
+// the program can do without and no collection frees, because Go can reach it: a cache in C, buffers of a database, a
+// map. free is to free want bytes, and returns how many it has freed, about. Memory that it forgets, instead of
+// freeing it, counts as well: a collection follows if less becomes free than free says. name is for people: it is in
+// [Stats] and in package inspect, and need not be unique.
+//
+// Of several caches the one is asked that has most beyond its floor, for its weight. Until the package is started with a limit
+// none is asked. OnPressure may be called before [Start], and what it has registered stays after [Stop].
+//
+// free runs on a goroutine of this package, one call at a time for each OnPressure, and never in a call that takes
+// memory. It may allocate, close owners, and call C. It must not wait for a goroutine that waits for room: a request
+// at a limit may wait for free. Its own requests wait for nothing, and are refused if there is no room. A call that
+// takes longer than a second is named on stderr once, with its stack and those of the requests that wait for room.
+// A panic of free ends the program, as in any goroutine.
+//
+// end ends the registration: no call begins after it, and none runs when it returns. If free calls end, it returns
+// at once. The caller must not hold a lock that free takes.
+//
+// OnPressure panics with a [cheap.MisuseError] if free is nil, a number of the Share is negative, or Floor is set and
+// Held is not.
+func OnPressure(name string, s Share, free func(want int64) (freed int64)) (end func()) {
+	switch {
+	case free == nil:
+		panicMisuse("pace", "OnPressure", "the function of %q is nil", name)
+	case s.Weight < 0 || s.Floor < 0:
+		panicMisuse("pace", "OnPressure", "the share of %q is negative (weight %d, floor %d)", name, s.Weight, s.Floor)
+	case s.Floor > 0 && s.Held == nil:
+		panicMisuse("pace", "OnPressure", "%q has a floor; set Share.Held, so that it is known when that is reached", name)
+	}
+	s.Weight = max(s.Weight, 1)
+	c := &cache{name: name, share: s, free: free}
+	c.held.Store(-1)
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	caches.count++
+	c.number = caches.count
+	caches.all = append(caches.all[:len(caches.all):len(caches.all)], c) // press has the list
+	return c.end
+}
+
+// A CacheStats is what has become of the function of one [OnPressure]. Counters begin there.
+type CacheStats struct {
+	Name   string
+	Number uint64        // OnPressure numbers its calls
+	Calls  int64         // how often it was called
+	Asked  int64         // the sum of the bytes that it was asked for
+	Freed  int64         // by how many bytes less was in use after the calls, in all: measured, not as the function says
+	Time   time.Duration // of all calls
+	Held   int64         // as Share.Held has said last; -1 if it has not
+	Slow   bool          // a call runs that has taken more than a second
+}
+
+// caches has what OnPressure has registered.
+var caches struct {
+	mu    sync.Mutex // no other lock is taken while it is held
+	all   []*cache   // under mu
+	count uint64     // of calls of OnPressure; under mu
+}
+
+// A cache is one registration.
+type cache struct {
+	name   string
+	number uint64
+	share  Share
+	free   func(want int64) int64
+
+	held, calls, asked, freed, time atomic.Int64 // as in CacheStats
+
+	by   atomic.Uintptr // the goroutine that runs a function of the program, or 0
+	slow atomic.Bool    // that has taken more than slowAfter
+	said atomic.Bool    // it was said
+
+	// Under caches.mu.
+	running chan struct{} // closed when the call that runs has ended; nil if none runs
+	ended   bool          // by end
+	rest    backoff       // the cache is not asked before that
+	least   int64         // nor if less than that is needed
+	misses  int64         // how often in a row little became free
+}
+
+const (
+	// defaultLeastRoom is that of Options. Collections at the limit begin when nothing is free, and malloc gives
+	// memory back when a 16th is left.
+	defaultLeastRoom = 1.0 / 8
+
+	// grace is how long press waits for a call before it asks another cache, and slowAfter how long a call takes
+	// that is named on stderr.
+	grace, slowAfter = 100 * time.Millisecond, time.Second
+
+	// leastFreed is the least number of bytes for which a collection is worth its time.
+	leastFreed = 1 << 20
+
+	// missesFault is after how many misses in a row the verdict names a cache.
+	missesFault = 3
+)
+
+// A shortage says how much is missing.
+type shortage struct {
+	short bool  // less than LeastRoom was free, and half as much again is not free yet
+	need  int64 // bytes that caches are to free; 0 while a collection is about to free something
+}
+
+// find returns the shortage after a look that has found a space, where least is Options.LeastRoom.
+func (h shortage) find(v view, s space, least float64) shortage {
+	if s.room == noBound {
+		return shortage{}
+	}
+	low := int64(least * float64(v.limit))
+	enough := low + low/2
+	h.short = s.room < low || h.short && s.room < enough
+	h.need = 0
+	if wanted := v.wanted - max(0, s.room); h.short || wanted > 0 {
+		h.need = max(enough-s.room, wanted, v.limit/64) // less is not worth a call
+	}
+	if busy := v.state == due || v.state == collecting || v.state == draining; busy && s.room > low/2 && v.wanted == 0 {
+		h.need = 0
+	}
+	return h
+}
+
+// A stake is what pick knows of a cache.
+type stake struct {
+	weight, floor int64
+	held          int64 // -1 if it is not known
+	ready         bool  // it may be asked
+}
+
+// pick returns the cache that is to give way when need bytes are needed, and how many bytes it is to free; or -1.
+// Of those that are ready it is the one that has most beyond its floor for its weight. It is asked for as much as it
+// has more than the next one, or for half of the need if that is more: others may not be ready. A cache of which
+// it is not known what it has comes first, and is asked for the part of the need that its weight says.
+func pick(need int64, all []stake) (which int, want int64) {
+	which = -1
+	var weights int64
+	var most, next float64
+	for i, s := range all {
+		weights += s.weight
+		level := math.Inf(1)
+		if s.held >= 0 {
+			level = float64(s.held-s.floor) / float64(s.weight)
+		}
+		switch {
+		case level > most && s.ready:
+			which, most, next = i, level, most
+		case level > next && level <= most:
+			next = level
+		}
+	}
+	if which < 0 || need <= 0 {
+		return -1, 0
+	}
+	s := all[which]
+	if s.held < 0 {
+		return which, max(1, int64(float64(need)*float64(s.weight)/float64(weights)))
+	}
+	return which, min(need, s.held-s.floor, max(int64((most-next)*float64(s.weight)), need/2, 1))
+}
+
+// mayHelp reports whether the cache may be asked when need bytes are needed, if it does not rest. The caller holds
+// caches.mu.
+func (c *cache) mayHelp(need int64) bool { return c.running == nil && !c.ended && need >= c.least }
+
+// askCaches notes a shortage, and starts press if caches are to free something, and one may be asked. The caller
+// holds p.mu.
+func (p *pacer) askCaches(h shortage) {
+	was := p.shortage
+	p.shortage = h
+	if h == was && h.need == 0 || gcwatch.InBubble() {
+		return
+	}
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	if h == (shortage{}) {
+		for _, c := range caches.all {
+			c.least = 0
+		}
+	}
+	if h.need > 0 && !p.pressing && slices.ContainsFunc(caches.all, func(c *cache) bool { return c.mayHelp(p.shortage.need) }) {
+		p.pressing = true
+		p.goUntilOver(p.press)
+	}
+}
+
+// press asks one cache after the other, as long as that may help.
+func (p *pacer) press(over <-chan struct{}) {
+	defer p.tasks.Done()
+	for p.pressOnce(over) {
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pressing = false
+}
+
+// pressOnce asks one cache, or waits for one that rests. It returns false if none is to be asked.
+func (p *pacer) pressOnce(over <-chan struct{}) bool {
+	all := slices.Clone(allCaches())
+	for _, c := range all {
+		if held := c.share.Held; held != nil {
+			c.call(over, func() { c.held.Store(max(0, c.timed(held))) })
+		}
+	}
+	p.mu.Lock()
+	p.adjust()
+	need, stopping := p.shortage.need, p.state() == stopped
+	p.mu.Unlock()
+	p.tend()
+	if need == 0 || stopping {
+		return false
+	}
+	stakes, now := make([]stake, len(all)), time.Now()
+	var rest time.Time // until when a cache rests
+	caches.mu.Lock()
+	for i, c := range all {
+		may := c.mayHelp(need)
+		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && c.rest.allowed(now)}
+		if may && !stakes[i].ready && (rest.IsZero() || c.rest.next.Before(rest)) {
+			rest = c.rest.next
+		}
+	}
+	which, want := pick(need, stakes)
+	for i, c := range all {
+		if which < 0 && stakes[i].ready { // it has nothing
+			c.least = more(need)
+		}
+	}
+	caches.mu.Unlock()
+	switch {
+	case which >= 0:
+		c := all[which]
+		c.call(over, func() { p.ask(c, want, need) })
+	case !rest.IsZero():
+		await(over, nil, rest.Sub(now))
+	}
+	return which >= 0 || !rest.IsZero()
+}
+
+// more returns how much has to be needed before a cache is asked again of which nothing became free, or which had
+// nothing, when need bytes were needed.
+func more(need int64) int64 { return need + need/4 }
+
+// await returns when one of the channels is closed, or after some time.
+func await(over, done <-chan struct{}, most time.Duration) {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-over:
+	case <-done:
+	case <-timer.C:
+	}
+}
+
+// ask asks a cache for some bytes of those that are needed, and notes what has become free. It runs in call.
+func (p *pacer) ask(c *cache, want, need int64) {
+	caches.mu.Lock()
+	c.misses++ // until something has become free: the function may end the goroutine
+	c.least = more(need)
+	caches.mu.Unlock()
+	c.calls.Add(1)
+	c.asked.Add(want)
+	before, begin := p.taken(), time.Now()
+	said := c.timed(func() int64 { return c.free(want) })
+	took := time.Since(begin)
+	c.time.Add(int64(took))
+	freed := before - p.taken()
+	if said >= leastFreed && freed < said/2 {
+		took += p.collectFreed()
+		freed = before - p.taken()
+	}
+	c.freed.Add(max(0, freed))
+	helped := freed >= want/8
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	if c.rest.set(helped, took); helped {
+		c.misses, c.least = 0, 0
+	}
+}
+
+// taken returns how many bytes are in use: what is free in malloc is not.
+func (p *pacer) taken() int64 {
+	p.mallocMu.Lock()
+	p.do(readTask)
+	p.mallocMu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gauge.fade() // caches may grow without a collection, which fades it otherwise
+	return p.inUse
+}
+
+// collectFreed has the runtime collect what a function has forgotten, and give back what is free in its heap, and
+// waits for the releases. It returns how long a cache rests for that: as long as MaxGCShare says.
+func (p *pacer) collectFreed() time.Duration {
+	begin := time.Now()
+	debug.FreeOSMemory()
+	for p.busy() && time.Since(begin) < p.patience().drain {
+		time.Sleep(tick)
+	}
+	share := p.maxShare
+	if p.scarce.Load() {
+		share = max(share, hardShare)
+	}
+	return time.Duration(min(float64(time.Since(begin))/share, float64(backoffMost)))
+}
+
+// call runs f on a goroutine of its own, if no other call of the cache runs. It returns when f has returned, after
+// grace, or when over is closed: Stop does not wait for the program.
+func (c *cache) call(over <-chan struct{}, f func()) {
+	done := make(chan struct{})
+	caches.mu.Lock()
+	if c.running != nil || c.ended {
+		caches.mu.Unlock()
+		return
+	}
+	c.running = done
+	caches.mu.Unlock()
+	go func() {
+		defer func() { // also if f ends the goroutine
+			caches.mu.Lock()
+			defer caches.mu.Unlock()
+			c.running = nil
+			close(done)
+		}()
+		f()
+	}()
+	await(over, done, grace)
+}
+
+// timed runs a function of the program.
+func (c *cache) timed(f func() int64) int64 {
+	timer := time.AfterFunc(slowAfter, c.saySlow)
+	c.by.Store(gcwatch.GoroutineID())
+	defer func() {
+		timer.Stop()
+		caches.mu.Lock()
+		defer caches.mu.Unlock()
+		c.by.Store(0)
+		c.slow.Store(false)
+	}()
+	return f()
+}
+
+// end is what OnPressure returns.
+func (c *cache) end() {
+	caches.mu.Lock()
+	c.ended = true
+	caches.all = slices.DeleteFunc(slices.Clone(caches.all), func(x *cache) bool { return x == c })
+	running := c.running
+	caches.mu.Unlock()
+	if running != nil && c.by.Load() != gcwatch.GoroutineID() {
+		<-running
+	}
+}
+
+// allCaches returns the caches. The caller does not change the list.
+func allCaches() []*cache {
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	return caches.all
+}
+
+// inFree reports whether the calling goroutine runs a function of OnPressure: it would wait for itself.
+func inFree() bool {
+	all := allCaches()
+	return len(all) > 0 && slices.ContainsFunc(all, func(c *cache) bool { return c.by.Load() == gcwatch.GoroutineID() })
+}
+
+// saySlow says that a call is slow, if it was not said before, and notes it.
+func (c *cache) saySlow() {
+	if !c.said.Swap(true) {
+		all := make([]byte, 4<<20)
+		all = all[:runtime.Stack(all, true)]
+		var out strings.Builder
+		fmt.Fprintf(&out, "cheap: pace: the function of OnPressure(%q) has run for a second. It must not wait for a goroutine that waits for room:\n", c.name)
+		for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
+			if bytes.Contains(stack, []byte("pace.(*cache).call.func")) || bytes.Contains(stack, []byte("pace.(*pacer).Wait(")) {
+				fmt.Fprintf(&out, "\n%s\n", stack)
+			}
+		}
+		fmt.Fprint(os.Stderr, out.String())
+	}
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	c.slow.Store(c.by.Load() != 0)
+}
+
+// cacheStats returns what Stats has of caches.
+func cacheStats() (list []CacheStats) {
+	for _, c := range allCaches() {
+		list = append(list, CacheStats{
+			c.name, c.number, c.calls.Load(), c.asked.Load(), c.freed.Load(), time.Duration(c.time.Load()), c.held.Load(), c.slow.Load(),
+		})
+	}
+	return list
+}
+
+func init() {
+	resident.Process.SetKeepers(func() (list []resident.Keeper) {
+		caches.mu.Lock()
+		defer caches.mu.Unlock()
+		for _, c := range caches.all {
+			if c.misses >= missesFault || c.slow.Load() {
+				list = append(list, resident.Keeper{Name: c.name, Held: c.held.Load(), Misses: c.misses, Asked: c.asked.Load(), Freed: c.freed.Load(), Slow: c.slow.Load()})
+			}
+		}
+		return list
+	})
+}

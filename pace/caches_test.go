@@ -1,0 +1,376 @@
+package pace
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/own"
+)
+
+// A hoard is a cache of which an account knows what it has.
+type hoard struct {
+	*Account
+	free func(want int64) int64 // in place of freeing what is wanted, if it is not nil
+	end  func()
+}
+
+// newHoard registers a cache with a share of weight 1.
+func newHoard(t *testing.T, name string, free func(want int64) int64) *hoard {
+	h := &hoard{Account: newAccount(t, AccountOptions{Manual: true}), free: free}
+	if h.free == nil {
+		h.free = h.give
+	}
+	h.end = OnPressure(name, Share{Held: h.Held}, h.free)
+	t.Cleanup(h.end)
+	return h
+}
+
+func (h *hoard) give(want int64) int64 {
+	n := min(want, h.Held())
+	h.Remove(n)
+	return n
+}
+
+// stats returns what Stats has of a cache.
+func cacheNamed(name string) (s CacheStats) {
+	for _, c := range ReadStats().Caches {
+		if c.Name == name {
+			return c
+		}
+	}
+	return s
+}
+
+// TestOnPressure fills a limit by two caches, which give way in proportion to what they have, as soon as less than
+// LeastRoom is free, and not before.
+func TestOnPressure(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	a, b := newHoard(t, "a", nil), newHoard(t, "b", nil) // before Start
+	const limit = 256 * mib
+	p := start(t, Options{Limit: limit, LeastRoom: 0.25})
+	add := func(h *hoard, n int64) {
+		t.Helper()
+		if err := h.Add(n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(a, 100*mib)
+	add(b, 40*mib)
+	if s := cacheNamed("a"); s.Calls > 0 {
+		t.Errorf("asked while there is room: %+v", s)
+	}
+	add(b, 60*mib)
+	room := func() int64 {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.look().limit - p.inUse
+	}
+	testwait.Until(t, "room", func() bool { return room() >= limit/4+limit/8-4*mib })
+	if is, other := a.Held(), b.Held(); is < 60*mib || other < 60*mib || is+other > limit/8*5 {
+		t.Errorf("a holds %d MiB, and b %d", is/mib, other/mib)
+	}
+	for _, name := range []string{"a", "b"} {
+		testwait.Until(t, "the calls to be counted", func() bool {
+			s := cacheNamed(name)
+			return s.Calls > 0 && s.Freed > s.Asked/2 && s.Freed <= 2*s.Asked && s.Held > 0 && !s.Slow
+		})
+	}
+
+	// Ended, and the other one has to give all.
+	b.end()
+	b.end()
+	was := b.Held()
+	add(a, 90*mib)
+	testwait.Until(t, "room again", func() bool { return room() >= limit/4+limit/8-4*mib })
+	if b.Held() != was || cacheNamed("b").Calls != 0 {
+		t.Errorf("asked after its end: %+v", cacheNamed("b"))
+	}
+
+	// After Stop none is asked, and after the next Start again.
+	Stop()
+	calls := cacheNamed("a").Calls
+	add(a, 150*mib)
+	if now := cacheNamed("a").Calls; now != calls {
+		t.Errorf("asked %d times after Stop", now-calls)
+	}
+	start(t, Options{Limit: limit})
+	testwait.Until(t, "a cache to give after Start", func() bool { return a.Held()+b.Held() < limit/8*7 })
+}
+
+// TestOnPressureWithoutLimit has a cache without a limit. It is not asked.
+func TestOnPressureWithoutLimit(t *testing.T) {
+	h := newHoard(t, "h", nil)
+	p := start(t, Options{})
+	if err := h.Add(1 << 40); err != nil {
+		t.Fatal(err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.adjust(); p.pressing || p.shortage != (shortage{}) {
+		t.Errorf("without a limit: %+v", p.shortage)
+	}
+}
+
+// TestRequestAsksCaches requests more than is free, of a program of which a cache has nearly all. The cache gives
+// what is missing, in one call, before the request is refused.
+func TestRequestAsksCaches(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	const wanted = 100 * mib
+	h := newHoard(t, "h", nil)
+	p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.01})
+	if err := h.Add(200 * mib); err != nil {
+		t.Fatal(err)
+	}
+	room, err := numbers(t).Reserve(t.Context(), wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer room.Release()
+	if h.Held() < 80*mib {
+		t.Errorf("the cache has given %d MiB for a request of %d", 200-h.Held()/mib, wanted/mib)
+	}
+	if p.wanted.Load() != 0 {
+		t.Error("a request is still counted")
+	}
+}
+
+// TestForgottenIsFreed has a cache forget owners. A collection follows, and what it releases counts as given.
+func TestForgottenIsFreed(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	owners, makes := map[int]*buffer{}, newBuffers()
+	for i := range 40 {
+		owners[i] = makes.make(4 * mib)
+	}
+	end := OnPressure("owners", Share{}, func(want int64) (freed int64) {
+		for i := range owners {
+			if freed < want {
+				delete(owners, i)
+				freed += 4 * mib
+			}
+		}
+		return freed
+	})
+	defer end()
+	start(t, Options{Limit: 180 * mib})
+	testwait.Until(t, "what was forgotten to be released", func() bool {
+		s := cacheNamed("owners")
+		return s.Freed > 0 && s.Held == -1
+	})
+}
+
+// TestCacheGivesNothing has a cache that never gives. It is not asked again for the same need, and the verdict
+// names it.
+func TestCacheGivesNothing(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	h := newHoard(t, "miser", func(want int64) int64 { return want })
+	p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.5})
+	for i, n := range []int64{130 * mib, 30 * mib, 30 * mib} {
+		if err := h.Add(n); err != nil {
+			t.Fatal(err)
+		}
+		testwait.Until(t, "a call", func() bool { return p.again(int64(i)) })
+	}
+	testwait.Until(t, "the verdict to know", func() bool {
+		list := resident.Process.Read(resident.Options{}).Keepers
+		return len(list) == 1 && list[0].Name == "miser" && list[0].Misses >= missesFault && list[0].Held > 0
+	})
+	if s := cacheNamed("miser"); s.Freed > s.Asked/8 {
+		t.Errorf("counted as freed: %+v", s)
+	}
+}
+
+// again looks, and reports whether the only cache was called more than n times, and no call runs.
+func (p *pacer) again(n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.adjust()
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	c := caches.all[0]
+	c.rest = backoff{}
+	return c.calls.Load() > n && c.running == nil && !p.pressing
+}
+
+// TestEndAndStopWhileCalled ends a registration, and stops pacing, while the function runs, and within it.
+func TestEndAndStopWhileCalled(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	called, goOn := make(chan bool, 100), make(chan bool)
+	h := newHoard(t, "h", func(want int64) int64 { called <- true; <-goOn; return 0 })
+	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
+	h.Add(80 * mib)
+	<-called
+	Stop() // does not wait for the function
+	var ended atomic.Bool
+	done := make(chan bool)
+	go func() {
+		h.end()
+		ended.Store(true)
+		close(done)
+	}()
+	testwait.Until(t, "end to be called", func() bool { return len(allCaches()) == 0 })
+	if ended.Load() {
+		t.Error("end has returned while the function runs")
+	}
+	goOn <- true
+	<-done
+
+	within := make(chan error)
+	var end func()
+	end = OnPressure("within", Share{}, func(int64) int64 {
+		Stop()
+		end()
+		within <- Start(Options{})
+		runtime.Goexit()
+		return 0
+	})
+	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
+	if err := <-within; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFreeMayAllocate has the function of a cache request what there is no room for. That is refused at once, and does
+// not wait for the function.
+func TestFreeMayAllocate(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	bear(t, func(p *patience) { p.limit = time.Hour })
+	pool, got := numbers(t), make(chan error, 100)
+	h := newHoard(t, "h", func(want int64) int64 {
+		room, err := pool.Reserve(t.Context(), 100*mib)
+		if err == nil {
+			room.Release()
+		}
+		got <- err
+		return 0
+	})
+	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
+	h.Add(80 * mib)
+	var limit *LimitError
+	if err := <-got; !errors.As(err, &limit) {
+		t.Errorf("the request: %v", err)
+	}
+}
+
+// TestSlowCache has the function of a cache wait for a goroutine that waits for room. Both stacks are on stderr.
+func TestSlowCache(t *testing.T) {
+	testchild.Main(t, func() {
+		pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
+		h := NewAccount(AccountOptions{Manual: true})
+		refused := make(chan error)
+		OnPressure("entangled", Share{Held: h.Held}, func(want int64) int64 { return waitsForRequest(refused) })
+		longest.limit = time.Hour
+		if err := Start(Options{Limit: 128 * mib, LeastRoom: 0.1}); err != nil {
+			panic(err)
+		}
+		h.Add(100 * mib)
+		go func() {
+			_, err := pool.Reserve(t.Context(), 60*mib)
+			refused <- err
+		}()
+		testwait.Until(t, "the call to be slow", func() bool { return ReadStats().Caches[0].Slow })
+	})
+	out, err := testchild.Command(t).CombinedOutput()
+	for _, want := range []string{`OnPressure("entangled")`, "pace.waitsForRequest", "own.(*Pool).Reserve"} {
+		if err != nil || strings.Count(string(out), want) != 1 {
+			t.Errorf("%v; the output has not %q once:\n%s", err, want, out)
+		}
+	}
+}
+
+//go:noinline
+func waitsForRequest(refused chan error) int64 {
+	<-refused
+	return 0
+}
+
+// TestPanicInFree ends the program.
+func TestPanicInFree(t *testing.T) {
+	testchild.Main(t, func() {
+		h := NewAccount(AccountOptions{Manual: true})
+		OnPressure("h", Share{Held: h.Held}, func(want int64) int64 { panic("of the program") })
+		if err := Start(Options{Limit: 128 * mib, LeastRoom: 0.5}); err != nil {
+			panic(err)
+		}
+		h.Add(80 * mib)
+		select {}
+	})
+	out, err := testchild.Command(t).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "panic: of the program") {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// TestPick picks among caches that are not all ready, or say nothing.
+func TestPick(t *testing.T) {
+	for _, row := range []struct {
+		name  string
+		need  int64
+		all   []stake
+		which int
+		want  int64
+	}{
+		{"none", 100, nil, -1, 0},
+		{"no need", 0, []stake{{1, 0, 50, true}}, -1, 0},
+		{"one", 100, []stake{{1, 0, 500, true}}, 0, 100},
+		{"one with less", 100, []stake{{1, 0, 50, true}}, 0, 50},
+		{"at its floor", 100, []stake{{1, 50, 50, true}, {1, 60, 50, true}}, -1, 0},
+		{"the larger one, down to the smaller one", 100, []stake{{1, 0, 200, true}, {1, 0, 260, true}}, 1, 60},
+		{"equal ones, half of it first", 100, []stake{{1, 0, 200, true}, {1, 0, 200, true}}, 0, 50},
+		{"by weight", 100, []stake{{2, 0, 300, true}, {1, 0, 200, true}}, 1, 50},
+		{"beyond floors", 100, []stake{{1, 250, 300, true}, {1, 0, 200, true}}, 1, 100},
+		{"the largest is not ready", 100, []stake{{1, 0, 900, false}, {1, 0, 200, true}}, 1, 100},
+		{"one says nothing", 100, []stake{{1, 0, 900, true}, {3, 0, -1, true}}, 1, 75},
+		{"none is ready", 100, []stake{{1, 0, 900, false}}, -1, 0},
+	} {
+		if which, want := pick(row.need, row.all); which != row.which || want != row.want {
+			t.Errorf("%s: cache %d, %d bytes; want %d, %d", row.name, which, want, row.which, row.want)
+		}
+	}
+}
+
+// TestShortage looks with less and less room, and then with more.
+func TestShortage(t *testing.T) {
+	const least = 0.1
+	var h shortage
+	for _, row := range []struct {
+		room, wanted int64
+		state        state
+		want         shortage
+	}{
+		{noBound, 0, idle, shortage{}},
+		{500, 0, idle, shortage{}},
+		{100, 0, idle, shortage{}},
+		{100, 130, idle, shortage{false, 50}},
+		{100, 90, idle, shortage{}},
+		{90, 0, idle, shortage{true, 60}},
+		{90, 0, collecting, shortage{true, 0}},
+		{40, 0, collecting, shortage{true, 110}},
+		{-20, 0, idle, shortage{true, 170}},
+		{-20, 300, idle, shortage{true, 300}},
+		{120, 0, idle, shortage{true, 30}},
+		{150, 0, idle, shortage{}},
+		{120, 0, idle, shortage{}},
+	} {
+		v := view{limit: 1000, wanted: row.wanted, state: row.state}
+		if h = h.find(v, space{room: row.room}, least); h != row.want {
+			t.Errorf("room %d, wanted %d: %+v, want %+v", row.room, row.wanted, h, row.want)
+		}
+	}
+}
+
+func TestOnPressureMisuse(t *testing.T) {
+	free := func(int64) int64 { return 0 }
+	mustMisuse(t, "pace.OnPressure: the function", func() { OnPressure("x", Share{}, nil) })
+	mustMisuse(t, "pace.OnPressure: the share", func() { OnPressure("x", Share{Weight: -1}, free) })
+	mustMisuse(t, "pace.OnPressure: the share", func() { OnPressure("x", Share{Floor: -1}, free) })
+	mustMisuse(t, `pace.OnPressure: "x" has a floor`, func() { OnPressure("x", Share{Floor: 1}, free) })
+	mustMisuse(t, "pace.Start: Options.LeastRoom", func() { Start(Options{LeastRoom: 1.5}) })
+}
