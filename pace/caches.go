@@ -220,6 +220,7 @@ func (p *pacer) askCaches(h shortage) {
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
 	if h == (shortage{}) {
+		p.gauge.fade() // caches grow without a collection, which fades it otherwise
 		for _, c := range caches.all {
 			c.least = 0
 		}
@@ -331,7 +332,6 @@ func (p *pacer) taken() int64 {
 	p.mallocMu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.gauge.fade() // caches may grow without a collection, which fades it otherwise
 	return p.inUse
 }
 
