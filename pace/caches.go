@@ -15,6 +15,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/span"
 )
 
 // A cache holds memory that Go can reach, so that no collection frees it, and that the program can do without. When
@@ -25,7 +26,7 @@ import (
 //  2. press reads how much the caches hold, and picks the one that has most beyond its floor for its weight (pick).
 //  3. The function of that cache runs on a goroutine of its own. press waits for it, but for grace at most: then it
 //     asks another one. The call of a cache ends before the next one begins.
-//  4. What is in use is compared with what was in use before. If less than half of what the function says has become
+//  4. Heaps give back what is free, and what is in use is compared with what was in use before. If less than half of what the function says has become
 //     free, that is garbage of Go: there is a collection, and the runtime gives back what is free.
 //  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. What caches take until less than
 //     LeastRoom is free they keep. So they are not emptied and filled in turns.
@@ -311,6 +312,9 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	said := c.timed(func() int64 { return c.free(want) })
 	took := time.Since(begin)
 	c.time.Add(int64(took))
+	if span.Idle() >= leastFreed {
+		span.TrimTo(0)
+	}
 	freed := before - p.taken()
 	if said >= leastFreed && freed < said/2 {
 		took += p.collectFreed()

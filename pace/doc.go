@@ -71,6 +71,9 @@
 // refuses requests, in this order. While there is a limit, a goroutine reads what is
 // resident 10 to 1,000 times a second, more often the faster that grows. See Options.Limit and [SetLimit].
 //
+// Memory that Go can reach, and that the program can do without, such as a cache in C, gives way before that, when
+// less than an eighth of the limit is free: see [OnPressure].
+//
 // glibc's malloc has arenas, up to one for each thread, and keeps free memory in each: often more than
 // is in use. A program with a limit imports github.com/cheapgo/cheap/libc/arenas, which bounds the number
 // of arenas. A program without that import may be killed where one with it lives: Stats.Arenas and

@@ -22,7 +22,8 @@ import (
 // pieces that are too small, or in the arena of other threads. The second line counts pages that are handed
 // out and not yet resident: they become resident when they are written.
 //
-// When there is little room, these steps follow each other:
+// Where less than Options.LeastRoom is free, caches give way (caches.go). When there is little room, these steps
+// follow each other:
 //
 //  1. The releases that wait run.
 //  2. Free memory returns to the system: malloc's (malloc.go); that of heaps, after

@@ -233,6 +233,20 @@ func (c *Cache) relieve(relieved int64) {
 	}
 }
 
+// Evict frees about so many bytes of the oldest values, and returns how many: pace.OnPressure can call it. As in
+// relieve, spans become empty, which the heap gives back to the system.
+func (c *Cache) Evict(bytes int64) (freed int64) {
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.Lock()
+		was := s.used
+		s.evictOldest(min(was, bytes/int64(len(c.shards))+1))
+		freed += was - s.used
+		s.Unlock()
+	}
+	return freed
+}
+
 // Delete removes the value of a key, and reports whether the key had one.
 func (c *Cache) Delete(key uint64) bool {
 	s := c.shard(key)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/examples/cache/internal/cache"
+	"github.com/cheapgo/cheap/pace"
 )
 
 func Example() {
@@ -30,5 +31,32 @@ func Example() {
 	// another value of 25 bytes, true
 	// 25
 	// true 1 32
+	// <nil>
+}
+
+func Example_onPressure() {
+	if err := pace.Start(pace.Options{Limit: 256 << 20}); err != nil {
+		panic(err)
+	}
+	defer pace.Stop()
+	c, err := cache.New(cache.Options{Budget: 512 << 20})
+	if err != nil {
+		panic(err)
+	}
+	held := func() int64 { return c.Stats().Bytes }
+	end := pace.OnPressure("pages", pace.Share{Weight: 2, Floor: 16 << 20, Held: held}, c.Evict)
+
+	page := make([]byte, 4000)
+	for key := uint64(0); pace.ReadStats().Caches[0].Freed == 0; key++ { // until it was asked
+		if err := c.Put(key, page); err != nil {
+			panic(err)
+		}
+	}
+	fmt.Println(held() < 256<<20)
+
+	end() // no call runs after that
+	fmt.Println(c.Close())
+	// Output:
+	// true
 	// <nil>
 }
