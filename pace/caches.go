@@ -31,8 +31,9 @@ import (
 //  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. What caches take until less than
 //     LeastRoom is free they keep. So they are not emptied and filled in turns.
 //
-// A cache of which little became free is asked again when a quarter more is needed than then, and after a pause that
-// doubles each time.
+// A cache rests after a call for as long as that took. If it was in vain it rests twice as long each time, and is not
+// asked again before a quarter more is needed than then. press waits for the cache that it has picked to have rested,
+// and asks another one instead if it is urgent.
 
 // A Share says how much a cache may keep when room is short.
 type Share struct {
@@ -146,8 +147,9 @@ const (
 
 // A shortage says how much is missing.
 type shortage struct {
-	short bool  // less than LeastRoom was free, and half as much again is not free yet
-	need  int64 // bytes that caches are to free; 0 while a collection is about to free something
+	short  bool  // less than LeastRoom was free, and half as much again is not free yet
+	need   int64 // bytes that caches are to free; 0 while a collection is about to free something
+	urgent bool  // half of LeastRoom is not free, or requests wait
 }
 
 // find returns the shortage after a look that has found a space, where least is Options.LeastRoom.
@@ -158,12 +160,11 @@ func (h shortage) find(v view, s space, least float64) shortage {
 	low := int64(least * float64(v.limit))
 	enough := low + low/2
 	h.short = s.room < low || h.short && s.room < enough
+	wanted := v.wanted - max(0, s.room)
+	h.urgent = s.room < low/2 || wanted > 0
 	h.need = 0
-	if wanted := v.wanted - max(0, s.room); h.short || wanted > 0 {
+	if busy := v.state == due || v.state == collecting || v.state == draining; h.urgent || h.short && !busy {
 		h.need = max(enough-s.room, wanted, v.limit/64) // less is not worth a call
-	}
-	if busy := v.state == due || v.state == collecting || v.state == draining; busy && s.room > low/2 && v.wanted == 0 {
-		h.need = 0
 	}
 	return h
 }
@@ -226,10 +227,28 @@ func (p *pacer) askCaches(h shortage) {
 			c.least = 0
 		}
 	}
+	if p.pressing && h.urgent {
+		select {
+		case p.hurry <- struct{}{}:
+		default:
+		}
+	}
 	if h.need > 0 && !p.pressing && slices.ContainsFunc(caches.all, func(c *cache) bool { return c.mayHelp(p.shortage.need) }) {
-		p.pressing = true
+		p.pressing, p.hurry = true, make(chan struct{}, 1)
 		p.goUntilOver(p.press)
 	}
+}
+
+// wants has caches asked for n bytes that a request waits for, until done is called.
+func (p *pacer) wants(n int64) (done func()) {
+	if len(allCaches()) == 0 {
+		return func() {}
+	}
+	p.wanted.Add(n)
+	p.mu.Lock()
+	p.adjust()
+	p.mu.Unlock()
+	return func() { p.wanted.Add(-n) }
 }
 
 // press asks one cache after the other, as long as that may help.
@@ -240,6 +259,7 @@ func (p *pacer) press(over <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pressing = false
+	p.adjust() // more may be needed since
 }
 
 // pressOnce asks one cache, or waits for one that rests. It returns false if none is to be asked.
@@ -252,19 +272,22 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	}
 	p.mu.Lock()
 	p.adjust()
-	need, stopping := p.shortage.need, p.state() == stopped
+	need, urgent, hurry, stopping := p.shortage.need, p.shortage.urgent, p.hurry, p.state() == stopped
 	p.mu.Unlock()
 	p.tend()
 	if need == 0 || stopping {
 		return false
 	}
+	if urgent {
+		hurry = nil // it is known
+	}
 	stakes, now := make([]stake, len(all)), time.Now()
-	var rest time.Time // until when a cache rests
+	var rest time.Time // until when the cache rests that is to be asked next
 	caches.mu.Lock()
 	for i, c := range all {
-		may := c.mayHelp(need)
-		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && c.rest.allowed(now)}
-		if may && !stakes[i].ready && (rest.IsZero() || c.rest.next.Before(rest)) {
+		may, rests := c.mayHelp(need), !c.rest.allowed(now)
+		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(urgent && rests)}
+		if may && rests && (rest.IsZero() || c.rest.next.Before(rest)) {
 			rest = c.rest.next
 		}
 	}
@@ -274,13 +297,16 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 			c.least = more(need)
 		}
 	}
+	if which >= 0 && !all[which].rest.allowed(now) {
+		which, rest = -1, all[which].rest.next
+	}
 	caches.mu.Unlock()
 	switch {
 	case which >= 0:
 		c := all[which]
 		c.call(over, func() { p.ask(c, want, need) })
 	case !rest.IsZero():
-		await(over, nil, rest.Sub(now))
+		await(over, hurry, rest.Sub(now))
 	}
 	return which >= 0 || !rest.IsZero()
 }
@@ -289,7 +315,7 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 // nothing, when need bytes were needed.
 func more(need int64) int64 { return need + need/4 }
 
-// await returns when one of the channels is closed, or after some time.
+// await returns when one of the channels is closed, or has a value, or after some time.
 func await(over, done <-chan struct{}, most time.Duration) {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
@@ -320,8 +346,9 @@ func (p *pacer) ask(c *cache, want, need int64) {
 		took += p.collectFreed()
 		freed = before - p.taken()
 	}
-	c.freed.Add(max(0, freed))
-	helped := freed >= want/8
+	freed = min(max(0, freed), max(said, want)) // others may have freed something meanwhile
+	c.freed.Add(freed)
+	helped := freed >= want/8 || p.state() == stopped // then nothing is read any more
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
 	if c.rest.set(helped, took); helped {

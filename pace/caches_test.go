@@ -2,6 +2,7 @@ package pace
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -119,26 +122,58 @@ func TestOnPressureWithoutLimit(t *testing.T) {
 	}
 }
 
-// TestRequestAsksCaches requests more than is free, of a program of which a cache has nearly all. The cache gives
-// what is missing, in one call, before the request is refused.
+// TestRequestAsksCaches requests more than is free, of a program of which a cache has nearly all, also when
+// collections were futile. The cache gives what is missing, before the request is refused.
 func TestRequestAsksCaches(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	const wanted = 100 * mib
-	h := newHoard(t, "h", nil)
-	p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.01})
-	if err := h.Add(200 * mib); err != nil {
-		t.Fatal(err)
-	}
-	room, err := numbers(t).Reserve(t.Context(), wanted)
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer room.Release()
-	if h.Held() < 80*mib {
-		t.Errorf("the cache has given %d MiB for a request of %d", 200-h.Held()/mib, wanted/mib)
-	}
-	if p.wanted.Load() != 0 {
-		t.Error("a request is still counted")
+	defer heap.Destroy()
+	pool := numbers(t)
+	for name, request := range map[string]func() error{
+		"pool": func() error {
+			room, err := pool.Reserve(t.Context(), wanted)
+			if err == nil {
+				room.Release()
+			}
+			return err
+		},
+		"heap": func() error {
+			b, err := heap.TryMalloc(wanted)
+			if err == nil {
+				heap.Free(b)
+			}
+			return err
+		},
+	} {
+		for _, futile := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/futile=%v", name, futile), func(t *testing.T) {
+				h := newHoard(t, "h", nil)
+				p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.01})
+				if err := h.Add(200 * mib); err != nil {
+					t.Fatal(err)
+				}
+				if futile {
+					p.mu.Lock()
+					_, p.collector.futileEver = account.Process.Reclaimable()
+					p.collector.futileUntil = time.Now().Add(time.Hour)
+					p.is.Store(int32(refused))
+					p.mu.Unlock()
+				}
+				if err := request(); err != nil {
+					t.Fatal(err)
+				}
+				if h.Held() < 80*mib {
+					t.Errorf("the cache has given %d MiB for a request of %d", 200-h.Held()/mib, wanted/mib)
+				}
+				if p.wanted.Load() != 0 {
+					t.Error("a request is still counted")
+				}
+			})
+		}
 	}
 }
 
@@ -348,14 +383,14 @@ func TestShortage(t *testing.T) {
 		{noBound, 0, idle, shortage{}},
 		{500, 0, idle, shortage{}},
 		{100, 0, idle, shortage{}},
-		{100, 130, idle, shortage{false, 50}},
+		{100, 130, idle, shortage{false, 50, true}},
 		{100, 90, idle, shortage{}},
-		{90, 0, idle, shortage{true, 60}},
-		{90, 0, collecting, shortage{true, 0}},
-		{40, 0, collecting, shortage{true, 110}},
-		{-20, 0, idle, shortage{true, 170}},
-		{-20, 300, idle, shortage{true, 300}},
-		{120, 0, idle, shortage{true, 30}},
+		{90, 0, idle, shortage{true, 60, false}},
+		{90, 0, collecting, shortage{true, 0, false}},
+		{40, 0, collecting, shortage{true, 110, true}},
+		{-20, 0, idle, shortage{true, 170, true}},
+		{-20, 300, idle, shortage{true, 300, true}},
+		{120, 0, idle, shortage{true, 30, false}},
 		{150, 0, idle, shortage{}},
 		{120, 0, idle, shortage{}},
 	} {

@@ -24,8 +24,6 @@ type request struct {
 	take  func() bool // charges the bytes if there is room; or nil
 	place *waiter     // nil if it is not in line
 
-	wanted int64 // the part of pacer.wanted
-
 	asked time.Time
 	want  int64 // number of the collection of step 1
 
@@ -47,7 +45,7 @@ func (p *pacer) Reclaim(n int64, try int, own bool) error {
 	fits := func() bool { return n <= account.Process.Headroom() }
 	switch {
 	case !own && p.beyond(n):
-	case try == 0, own && try < collections:
+	case try == 0 && (own || !p.futile()), own && try < collections:
 		return p.Wait(context.Background(), n, false, nil)
 	case !own && try < tries: // also if another has taken the room, and there is some by now
 		return p.Wait(context.Background(), n, true, fits)
@@ -68,7 +66,13 @@ func (p *pacer) beyond(n int64) bool {
 // ctx, or a refusal. If take is nil, Wait returns when the releases of the collection of step 1
 // have run.
 func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
-	if p.state() == stopped || inLine && p.beyond(n) || p.futile() || !mayWait() {
+	if p.state() == stopped || inLine && p.beyond(n) || !mayWait() {
+		return p.lastTry(n, 0, take)
+	}
+	if inLine {
+		defer p.wants(n)()
+	}
+	if p.futile() {
 		return p.lastTry(n, 0, take)
 	}
 	r := p.newRequest(n, inLine, take)
@@ -93,13 +97,6 @@ func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
 	account.Process.AddWaiters(1)
 	begun, _ := p.counts()
 	r := &request{pacer: p, n: n, take: take, asked: time.Now(), want: begun + 1, timer: time.NewTimer(tick)}
-	if inLine && len(allCaches()) > 0 {
-		r.wanted = n
-		p.wanted.Add(n)
-		p.mu.Lock()
-		p.adjust() // asks caches
-		p.mu.Unlock()
-	}
 	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // another one would be in the way of those behind it
 		r.place = p.atLimit.enter()
 	}
@@ -109,7 +106,6 @@ func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
 // leave ends the wait.
 func (r *request) leave() {
 	r.timer.Stop()
-	r.pacer.wanted.Add(-r.wanted)
 	if r.place != nil {
 		r.pacer.atLimit.leave(r.place)
 	}
@@ -207,13 +203,16 @@ func (p *pacer) demand(regardless bool) {
 // futile reports whether a collection at a limit would free nothing: the last mostFutile
 // freed nothing, no reclaimable bytes were added since, and futileUntil has not passed. A
 // program that meets a heap's limit all the time, and makes room by itself, must
-// not collect each time.
+// not collect each time. What caches free while they are asked is waited for.
 func (p *pacer) futile() bool {
 	if p.state() != refused {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.pressing {
+		return false
+	}
 	if _, ever := account.Process.Reclaimable(); ever == p.collector.futileEver && time.Now().Before(p.collector.futileUntil) {
 		return true
 	}

@@ -191,8 +191,9 @@ type pacer struct {
 
 	unread error // Stats.Unread; does not change
 
-	inUse    int64 // of the last look; see space
-	pressing bool  // press runs
+	inUse    int64         // of the last look; see space
+	pressing bool          // press runs
+	hurry    chan struct{} // gets a value when it is urgent, since press has begun
 
 	guarding bool          // guard runs
 	giving   *giveback.Use // since begin
