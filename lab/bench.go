@@ -42,7 +42,7 @@ Flags:
 %s`
 
 // replayRounds is how many rounds a replay has, unless flags say otherwise.
-const replayRounds = 5
+const replayRounds = 9
 
 // rowCommandName is a command that only this program calls: the child process of
 // a row that leaks, or that needs the Go heap for itself.
@@ -102,44 +102,48 @@ func parse(args []string, replay bool) (*settings, *flag.FlagSet, error) {
 	} else if err != nil {
 		return nil, flags, usagef("%v; -h lists the flags", err)
 	}
-	var err error
-	if replay {
-		s.traces = flags.Args()
-	}
-	switch {
-	case !replay && flags.NArg() > 0:
-		return nil, flags, usagef("unexpected argument %q; lab takes flags, and the command replay", flags.Arg(0))
-	case replay && len(s.traces) == 0:
-		s.traces = recorded.Names
-	}
-	if i := slices.IndexFunc(s.traces, func(name string) bool { return strings.HasPrefix(name, "-") }); i >= 0 {
-		return nil, flags, usagef("the flag %s follows a trace; put the flags before the first trace", s.traces[i])
-	}
 	s.out.part = replay
 	flags.Visit(func(f *flag.Flag) { s.out.part = s.out.part || f.Name != "o" && f.Name != "format" })
-	switch {
-	case replay:
-		if s.tables, err = tables.Replays(s.traces, s.natives); err != nil {
-			return nil, flags, err
-		}
-		if s.count == 0 && !s.quick && s.each == (measure.Length{}) {
-			s.count = replayRounds
-		}
-	case s.limits && *run == "":
-		s.tables = tables.Promised()
-	default:
-		s.tables = tables.All()
-	}
-	s.command = strings.Join(append([]string{"lab"}, args...), " ")
+	command := "lab "
+	choose := func() error { return s.chooseTables(flags.Args(), *run) }
 	if replay {
-		s.command = strings.Join(append([]string{"lab replay"}, args...), " ")
+		command += "replay "
+		choose = func() error { return s.chooseTraces(flags.Args()) }
 	}
-	for _, read := range []func() error{func() error { return s.parseRun(*run) }, s.checkLimits, s.out.check} {
+	s.command = strings.TrimSpace(command + strings.Join(args, " "))
+	for _, read := range []func() error{choose, func() error { return s.parseRun(*run) }, s.checkLimits, s.out.check} {
 		if err := read(); err != nil {
 			return nil, flags, err
 		}
 	}
 	return s, flags, nil
+}
+
+// chooseTables has all tables, or those with promises.
+func (s *settings) chooseTables(args []string, run string) error {
+	if len(args) > 0 {
+		return usagef("unexpected argument %q; lab takes flags, and the command replay", args[0])
+	}
+	s.tables = tables.All()
+	if s.limits && run == "" {
+		s.tables = tables.Promised()
+	}
+	return nil
+}
+
+// chooseTraces has a table for each trace.
+func (s *settings) chooseTraces(names []string) (err error) {
+	if s.traces = names; len(names) == 0 {
+		s.traces = recorded.Names
+	}
+	if i := slices.IndexFunc(names, func(name string) bool { return strings.HasPrefix(name, "-") }); i >= 0 {
+		return usagef("the flag %s follows a trace; put the flags before the first trace", names[i])
+	}
+	if s.count == 0 && !s.quick && s.each == (measure.Length{}) {
+		s.count = replayRounds
+	}
+	s.tables, err = tables.Replays(s.traces, s.natives)
+	return err
 }
 
 func (s *settings) parseRun(text string) (err error) {

@@ -59,7 +59,7 @@ func TestReadmeFigures(t *testing.T) {
 		t.Fatal("README.md has no table of the stored report")
 	}
 	var lines []string
-	for _, f := range Headline(r) {
+	for _, f := range headline(r) {
 		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s |", f.What, f.Ours, f.Theirs, f.Gains))
 		if f.Doubt {
 			t.Errorf("%s: the stored report has a doubtful time", f.What)

@@ -8,8 +8,8 @@ import (
 	"github.com/cheapgo/cheap/internal/result"
 )
 
-// A Finding compares a row of this module with one that a program has without it, on this machine.
-type Finding struct {
+// A finding compares a row of this module with one that a program has without it, on this machine.
+type finding struct {
 	Table  string // that the figures are from
 	Gains  string // "3.4× faster", "1.2× slower", "5.1× less memory", "no clear difference"
 	What   string // what was compared: "Making a C object and forgetting it"
@@ -47,9 +47,9 @@ func HeadlineRows() (all []string) {
 	return all
 }
 
-// Headline says in a few lines what a report has found. What the run did not measure is left out.
-func Headline(r *result.Report) []Finding {
-	var all []Finding
+// headline says in a few lines what a report has found. What the run did not measure is left out.
+func headline(r *result.Report) []finding {
+	var all []finding
 	for _, q := range questions {
 		ours, theirs := onFewest(r, q.table, q.ours), onFewest(r, q.table, q.theirs)
 		if ours != nil && theirs != nil && (!q.memory || ours.Resident > 0 && theirs.Resident > 0) {
@@ -70,7 +70,7 @@ func onFewest(r *result.Report, table, name string) (found *result.Row) {
 	return found
 }
 
-func (q question) answer(ours, theirs *result.Row) Finding {
+func (q question) answer(ours, theirs *result.Row) finding {
 	doubts := slices.Concat(ours.Doubts, theirs.Doubts)
 	a, b, of, write, better, worse := ours.NsPerOp, theirs.NsPerOp, "", figure.Duration, "faster", "slower"
 	clear := ours.CI95High < theirs.CI95Low || theirs.CI95High < ours.CI95Low
@@ -85,7 +85,7 @@ func (q question) answer(ours, theirs *result.Row) Finding {
 	case ours.CI95High == 0 || theirs.CI95High == 0:
 		clear = differ(a, b)
 	}
-	f := Finding{
+	f := finding{
 		Table: q.table, What: q.what, Gains: "no clear difference", Doubt: len(doubts) > 0,
 		Ours: write(a) + " " + of + "with " + q.with, Theirs: write(b) + " " + of + "with " + q.without,
 	}

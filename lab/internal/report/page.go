@@ -31,7 +31,7 @@ type view struct {
 	Library, Script template.JS
 	Policy          string
 
-	Headline []Finding
+	Headline []finding
 	Warnings []string
 	Facts    []string // of the machine
 	Tables   []tableView
@@ -60,7 +60,7 @@ type part struct {
 func Page(w io.Writer, r *result.Report) error {
 	v := view{
 		Report: r, Style: template.CSS(figure.CSS + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(chartsJS), Policy: charts.Policy,
-		Headline: Headline(r), Warnings: Warnings(r), Facts: machine(r),
+		Headline: headline(r), Warnings: warnings(r), Facts: machine(r),
 	}
 	for _, table := range r.Tables {
 		rows := r.RowsOf(table.Name)

@@ -192,7 +192,7 @@ func TestHeadline(t *testing.T) {
 		{[]result.Row{ours(200)}, ""},
 	} {
 		got := ""
-		for _, f := range Headline(&result.Report{Rows: tt.rows}) {
+		for _, f := range headline(&result.Report{Rows: tt.rows}) {
 			got += fmt.Sprintf("%s %v %v: %s: %s, %s", f.Gains, f.Gain, f.Doubt, f.What, f.Ours, f.Theirs)
 		}
 		if got != tt.want {

@@ -78,7 +78,7 @@ func (t *text) grid(g *grid) {
 // headlines writes what the report has found, before its tables and at its end: the last lines
 // are what a terminal shows.
 func (t *text) headlines(r *result.Report) {
-	all := Headline(r)
+	all := headline(r)
 	if len(all) > 0 {
 		t.title("In short: what C memory costs here with cheap, and without it")
 	}
@@ -95,7 +95,7 @@ func (t *text) headlines(r *result.Report) {
 // and what the columns are.
 func (t *text) head(r *result.Report) {
 	t.WriteString("\nWhat C memory costs in Go\n")
-	for _, s := range slices.Concat(Warnings(r), machine(r)) {
+	for _, s := range slices.Concat(warnings(r), machine(r)) {
 		t.hang("", s)
 	}
 	t.WriteByte('\n')
@@ -109,8 +109,8 @@ func (t *text) head(r *result.Report) {
 	}
 }
 
-// Warnings are what a reader must know before the figures.
-func Warnings(r *result.Report) (all []string) {
+// warnings are what a reader must know before the figures.
+func warnings(r *result.Report) (all []string) {
 	if r.Partial {
 		all = append(all, "The run was interrupted. This is what was measured until then.")
 	}
