@@ -39,14 +39,14 @@ func workloadTable(find func(name string) (preload.Library, error)) measure.Tabl
 // and those to preload. What is not here is in the notes of the table.
 func nativeMallocs(t *measure.Table, find func(name string) (preload.Library, error)) []preload.Library {
 	if why := workloads.MissingNative(); why != "" {
-		t.Notes = append(t.Notes, fmt.Sprintf("workloads: no malloc of C is measured: %s", why))
+		t.Notes = append(t.Notes, fmt.Sprintf("%s: no malloc of C is measured: %s", t.Name, why))
 		return nil
 	}
 	all := []preload.Library{{Name: workloads.Native}}
 	for _, name := range preload.Names() {
 		l, err := find(name)
 		if err != nil {
-			t.Notes = append(t.Notes, "workloads: "+err.Error())
+			t.Notes = append(t.Notes, t.Name+": "+err.Error())
 			continue
 		}
 		all = append(all, l)
