@@ -88,6 +88,7 @@ func Page(w io.Writer, r *result.Report) error {
 // processors.
 type chart struct {
 	ID     string   `json:"id"`
+	What   string   `json:"-"` // what is drawn
 	Lines  bool     `json:"lines"`
 	Unit   string   `json:"unit"` // of the figures: "ns", "bytes" or "times"
 	Names  []string `json:"names"`
@@ -109,13 +110,13 @@ type point struct {
 }
 
 func newChart(table *result.Table, rows []result.Row) *chart {
-	c := &chart{Unit: "ns"}
+	c := &chart{Unit: "ns", What: "Time for one " + table.Unit}
 	of := func(r *result.Row) (float64, string) { return r.NsPerOp, figure.Duration(r.NsPerOp) }
 	switch {
 	case table.Chart == result.Bytes && has(rows, func(r *result.Row) bool { return r.Resident > 0 }):
-		c.Unit, of = "bytes", func(r *result.Row) (float64, string) { return r.Resident, figure.Bytes(r.Resident) }
+		c.What, c.Unit, of = "Resident memory", "bytes", func(r *result.Row) (float64, string) { return r.Resident, figure.Bytes(r.Resident) }
 	case table.Chart == result.Held && has(rows, func(r *result.Row) bool { return r.Held > 0 }):
-		c.Unit, of = "times", func(r *result.Row) (float64, string) { return r.Held, figure.Times(r.Held) }
+		c.What, c.Unit, of = "What is held, as a multiple of what live objects own", "times", func(r *result.Row) (float64, string) { return r.Held, figure.Times(r.Held) }
 	}
 	several := result.MixesProcs(rows)
 	place := func(r *result.Row) (series, name string) {
