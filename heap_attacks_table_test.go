@@ -18,9 +18,9 @@ import (
 	"github.com/cheapgo/cheap/internal/testenv"
 )
 
-var updateAttacks = flag.Bool("attacks.update", false, "write what TestAttacks finds to docs/attacks.md")
+var updateAttacks = flag.Bool("attacks.update", false, "write what TestAttacks finds to docs/reference/attacks.md")
 
-const attackFile = "docs/attacks.md"
+const attackFile = "docs/reference/attacks.md"
 
 var attackSizes = []int{16, 1 << 10, 1 << 20}
 
@@ -120,7 +120,7 @@ func stronger(verdict, said string) bool {
 }
 
 // TestAttacks runs each attack in a process of its own, and compares what came of it with the
-// table in docs/attacks.md: in a program of -asan whose heaps are watched with the second one, and
+// table in docs/reference/attacks.md: in a program of -asan whose heaps are watched with the second one, and
 // else with the first. Whatever the table says, no process crashes, and no wrong pointer goes
 // unnoticed without a reason.
 func TestAttacks(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/metrics.md")
+var update = flag.Bool("update", false, "write docs/reference/metrics.md")
 
-// metricsPage is docs/metrics.md, made of the tables.
+// metricsPage is docs/reference/metrics.md, made of the tables.
 func metricsPage() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Metrics
 
-These are the numbers that inspect.Read returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/metrics_list.go](../inspect/metrics_list.go); a test keeps them equal.
+These are the numbers that inspect.Read returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/metrics_list.go](../../inspect/metrics_list.go); a test keeps them equal.
 
 A label named number tells heaps, accounts or pools of one name from each other: they are numbered in the order in which they were made. A counter begins at 0 with what it counts. Without labels there is one value.
 
@@ -40,7 +40,7 @@ A read does not stop the world, does not collect, and waits for no lock that may
 }
 
 func TestDocumentation(t *testing.T) {
-	const file = "../docs/metrics.md"
+	const file = "../docs/reference/metrics.md"
 	want := metricsPage()
 	if *update {
 		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {

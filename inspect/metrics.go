@@ -89,7 +89,7 @@ var allMetrics = func() []Metric {
 	return all
 }()
 
-// Metrics returns the descriptions of what Read returns, sorted by name. docs/metrics.md is
+// Metrics returns the descriptions of what Read returns, sorted by name. docs/reference/metrics.md is
 // made of them. Metrics whose names begin with cheap_cmem_ have values only in a program that
 // imports module cmem.
 func Metrics() []Metric {

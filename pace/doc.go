@@ -86,7 +86,7 @@
 // is for programs without this package.
 //
 // With jemalloc a small container needs MALLOC_CONF=percpu_arena:percpu as well. mimalloc does
-// not tell how much it has free, so a program with mimalloc may be killed. docs/figures.md lists, for each
+// not tell how much it has free, so a program with mimalloc may be killed. docs/reference/figures.md lists, for each
 // malloc, which programs were killed.
 //
 // Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of

@@ -17,7 +17,7 @@ import (
 
 // stored is the report in docs, with what the laboratory says of its tables.
 func stored(t *testing.T) *result.Report {
-	r := resulttest.Stored(t, "../../docs/report.json")
+	r := resulttest.Stored(t, "../../docs/reference/report.json")
 	for i := range r.Tables {
 		at := slices.IndexFunc(tables.All(), func(of measure.Table) bool { return of.Name == r.Tables[i].Name })
 		r.Tables[i] = tables.All()[at].Table

@@ -2,7 +2,7 @@
 //
 //	reg, err := cheapotel.Register(provider.Meter("github.com/cheapgo/cheap"))
 //
-// The instruments have the names of docs/metrics.md, without _total behind those of counters,
+// The instruments have the names of docs/reference/metrics.md, without _total behind those of counters,
 // which exporters to Prometheus add.
 package cheapotel
 

@@ -2,7 +2,7 @@
 //
 //	prometheus.MustRegister(cheapprometheus.NewCollector())
 //
-// The metrics have the names of docs/metrics.md.
+// The metrics have the names of docs/reference/metrics.md.
 package cheapprometheus
 
 import (

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// jsonPage begins docs/json.md. The tables behind it are made of the fields' comments.
+// jsonPage begins docs/reference/json.md. The tables behind it are made of the fields' comments.
 const jsonPage = `# Fields of the JSON reports
 
 ` + "`go run ./lab -format json`" + ` writes a list of objects, each on its own line. The fields are stable: a later version may add some, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said. Times are measured here; only published has figures of others.
@@ -19,7 +19,7 @@ const jsonPage = `# Fields of the JSON reports
 This page is made from the comments in internal/result/result.go; a test keeps them equal.
 `
 
-// TestJSONPage compares docs/json.md with the comments of the fields. With -update the page is
+// TestJSONPage compares docs/reference/json.md with the comments of the fields. With -update the page is
 // written anew.
 func TestJSONPage(t *testing.T) {
 	want := strings.Builder{}
@@ -39,7 +39,7 @@ func TestJSONPage(t *testing.T) {
 			fmt.Fprintf(&want, "| `%s` | %s | %s |\n", f.name, f.kind, f.text)
 		}
 	}
-	path, _ := document(t, "docs/json.md")
+	path, _ := document(t, "docs/reference/json.md")
 	golden(t, path, want.String())
 }
 

@@ -34,7 +34,7 @@ func golden(t *testing.T, path, got string) {
 
 // stored is the report from which the figures of documents are.
 func stored(t *testing.T) *result.Report {
-	return resulttest.Stored(t, filepath.Join("..", "..", "..", "docs", "report.json"))
+	return resulttest.Stored(t, filepath.Join("..", "..", "..", "docs", "reference", "report.json"))
 }
 
 // The table of README.md stands between these texts.
@@ -70,7 +70,7 @@ func TestReadmeFigures(t *testing.T) {
 	}
 	m := &r.Machine
 	date, _, _ := strings.Cut(m.Date, "T")
-	machine := fmt.Sprintf("[one run](docs/report.json): %s, %s, %s/%s, %s, %s, %s", m.CPU, figure.Plural(m.Cores, "core"), m.OS, m.Arch, m.Go, m.Malloc, date)
+	machine := fmt.Sprintf("[one run](docs/reference/report.json): %s, %s, %s/%s, %s, %s, %s", m.CPU, figure.Plural(m.Cores, "core"), m.OS, m.Arch, m.Go, m.Malloc, date)
 	between, rest, found := strings.Cut(after, pricesHead)
 	_, after, found2 = strings.Cut(rest, pricesFoot)
 	if !found || !found2 {
@@ -104,7 +104,7 @@ func prices(t *testing.T, r *result.Report) []string {
 
 // What docs/tools.md shows of the stored report stands between these texts.
 const (
-	toolsHead = "these are of the stored [report](report.json):\n\n```text\n"
+	toolsHead = "these are of the stored [report](reference/report.json):\n\n```text\n"
 	toolsFoot = "```\n"
 )
 
@@ -125,11 +125,11 @@ func TestToolsFigures(t *testing.T) {
 // figureLine is a line of a table with a row of the report and its time, or a dash.
 var figureLine = regexp.MustCompile(`(?m)^(\|[^|]+\| (\w+) ([a-z0-9-]+) \| )([0-9.]+ [a-zµ]+|–)( \|)`)
 
-// TestAlternatives compares the processor times of docs/alternatives.md with those of the stored
+// TestAlternatives compares the processor times of docs/reference/alternatives.md with those of the stored
 // report. A row that this report does not have has a dash.
 func TestAlternatives(t *testing.T) {
 	r := stored(t)
-	path, text := document(t, "docs/alternatives.md")
+	path, text := document(t, "docs/reference/alternatives.md")
 	lines, without := 0, 0
 	want := figureLine.ReplaceAllStringFunc(text, func(line string) string {
 		lines++

@@ -20,18 +20,18 @@ import (
 	"github.com/cheapgo/cheap/internal/result/resulttest"
 )
 
-var updateFigures = flag.Bool("figures.update", false, "write docs/figures.md anew")
+var updateFigures = flag.Bool("figures.update", false, "write docs/reference/figures.md anew")
 
-// TestFiguresPage compares docs/figures.md with what its template in testdata and the stored report
+// TestFiguresPage compares docs/reference/figures.md with what its template in testdata and the stored report
 // make. With -figures.update the page is written anew.
 func TestFiguresPage(t *testing.T) {
-	text, err := os.ReadFile(docs("report.json"))
+	text, err := os.ReadFile(docs("reference/report.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := new(result.Report)
 	if err := json.Unmarshal(text, &r.Rows); err != nil || len(r.Rows) == 0 {
-		t.Fatalf("docs/report.json: %v", err)
+		t.Fatalf("docs/reference/report.json: %v", err)
 	}
 	r.Machine = *r.Rows[0].Machine
 	page, err := template.New("figures.md").Funcs(template.FuncMap{
@@ -49,7 +49,7 @@ func TestFiguresPage(t *testing.T) {
 	if err := page.Execute(&want, nil); err != nil {
 		t.Fatal(err)
 	}
-	resulttest.Golden(t, docs("figures.md"), want.String(), *updateFigures)
+	resulttest.Golden(t, docs("reference/figures.md"), want.String(), *updateFigures)
 }
 
 // machineOf says where and when the report was measured.

@@ -9,14 +9,14 @@ import (
 
 // A promise is that a figure of a row, divided by that of another row, stays under a bar.
 type promise struct {
-	work, than string // as docs/figures.md has them
+	work, than string // as docs/reference/figures.md has them
 	table      string
 	row, to    string // to is "" for a figure that is not divided
 	figure     measure.Figure
 	bar        float64
 
 	// The least and the most that was measured on one P and on two: on the first machine of
-	// docs/figures.md, and on another one.
+	// docs/reference/figures.md, and on another one.
 	here, there [2]span
 }
 

@@ -2,7 +2,7 @@ package tables
 
 import "github.com/cheapgo/cheap/lab/internal/measure"
 
-// promises are all of them, in the order of docs/figures.md. The spans are medians of rounds in
+// promises are all of them, in the order of docs/reference/figures.md. The spans are medians of rounds in
 // several runs, on machines with other work.
 var promises = []promise{
 	{"Heap, malloc and free of 64 B", "the same in a C loop on glibc", "allocators", "temporary-data-heap", "temporary-data-native", measure.Time, 1.3, [2]span{{}, {0.931, 1.74}}, [2]span{{}, {1.14, 1.17}}},

@@ -30,7 +30,7 @@ func (p *promise) verdict(s ...span) string {
 	return "missed in part"
 }
 
-// document is the table of the promises in docs/figures.md.
+// document is the table of the promises in docs/reference/figures.md.
 func document() string {
 	var b strings.Builder
 	b.WriteString("| work | than | row of lab | figure | one P | two Ps | another processor | bar | | limit on one P, on two |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n")

@@ -188,10 +188,10 @@ func round(t *testing.T, table string, row measure.Row, procs, n int, counted bo
 	}
 }
 
-// TestAll holds every table to what the rest of the command takes for granted, and docs/figures.md to
+// TestAll holds every table to what the rest of the command takes for granted, and docs/reference/figures.md to
 // the list of tables.
 func TestAll(t *testing.T) {
-	text, err := os.ReadFile(docs("figures.md"))
+	text, err := os.ReadFile(docs("reference/figures.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func TestAll(t *testing.T) {
 		}
 		seen[table.Name] = true
 		if !strings.Contains(string(text), "| `"+table.Name+"` |") {
-			t.Errorf("docs/figures.md has nothing about table %s", table.Name)
+			t.Errorf("docs/reference/figures.md has nothing about table %s", table.Name)
 		}
 		groups := make(map[string]string) // of each row
 		for _, row := range table.Rows {

@@ -34,9 +34,9 @@ type Figures struct {
 	From string // the machine of the figures
 }
 
-// Stored are figures of docs/report.json.
+// Stored are figures of docs/reference/report.json.
 var Stored = Figures{
-	From: "docs/report.json, another machine",
+	From: "docs/reference/report.json, another machine",
 	Ns: map[string]float64{
 		"release/addcleanup": 570, "release/finalizer": 597, "release/own-forget": 112, "release/own-memory": 35,
 	},

@@ -131,7 +131,7 @@ func (h *hidden) ratio() Ratio {
 	return Ratio{Value: value, Low: math.Max(0, value-2*width), High: value + 2*width}
 }
 
-// StoredCalibration returns what was measured on the machine of docs/report.json, for a version
+// StoredCalibration returns what was measured on the machine of docs/reference/report.json, for a version
 // of Go, such as go1.26.8 or 1.26. It is for profiles of versions that are not here. Its ranges
 // are wide: other processors differ.
 func StoredCalibration(version string) Calibration {

@@ -319,7 +319,7 @@ func TestCompare(t *testing.T) {
 
 // TestStoredFigures compares the figures of the advice with the report that they are from.
 func TestStoredFigures(t *testing.T) {
-	text, err := os.ReadFile("../../../../docs/report.json")
+	text, err := os.ReadFile("../../../../docs/reference/report.json")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +339,7 @@ func TestStoredFigures(t *testing.T) {
 	}
 	for name, ns := range Stored.Ns {
 		if math.Abs(found[name]/ns-1) > 0.005 {
-			t.Errorf("%s is %v, and %v in docs/report.json", name, ns, found[name])
+			t.Errorf("%s is %v, and %v in docs/reference/report.json", name, ns, found[name])
 		}
 	}
 }
