@@ -26,14 +26,15 @@ import (
 //  2. press reads how much the caches hold, and picks the one that has most beyond its floor for its weight (pick).
 //  3. The function of that cache runs on a goroutine of its own. press waits for it, but for grace at most: then it
 //     asks another one. The call of a cache ends before the next one begins.
-//  4. Heaps give back what is free, and what is in use is compared with what was in use before. If less than half of what the function says has become
-//     free, that is garbage of Go: there is a collection, and the runtime gives back what is free.
+//  4. Heaps give back what is free, and what is in use is compared with what was in use before. If less than half of
+//     what the function says has become free, that may be garbage of Go: there is a collection, and the runtime gives
+//     back what is free. After a collection in vain more and more of them are skipped.
 //  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. What caches take until less than
 //     LeastRoom is free they keep. So they are not emptied and filled in turns.
 //
-// A cache rests after a call for as long as that took. If it was in vain it rests twice as long each time, and is not
-// asked again before a quarter more is needed than then. press waits for the cache that it has picked to have rested,
-// and asks another one instead if it is urgent.
+// A cache rests for 5 ms after a call, and longer if there was a collection. If the call was in vain it rests twice as
+// long each time, and is not asked again before a quarter more is needed than then. press waits for the cache that it
+// has picked to have rested, and asks another one instead if it is urgent.
 
 // A Share says how much a cache may keep when room is short.
 type Share struct {
@@ -127,6 +128,8 @@ type cache struct {
 	rest    backoff       // the cache is not asked before that
 	least   int64         // nor if less than that is needed
 	misses  int64         // how often in a row little became free
+
+	skip, skips int // how often a collection would still be skipped, and will be the next time; for the call that runs
 }
 
 const (
@@ -140,6 +143,9 @@ const (
 
 	// leastFreed is the least number of bytes for which a collection is worth its time.
 	leastFreed = 1 << 20
+
+	// mostSkips is how many collections are skipped at most after one that was in vain.
+	mostSkips = 1<<10 - 1
 
 	// missesFault is after how many misses in a row the verdict names a cache.
 	missesFault = 3
@@ -336,22 +342,28 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	c.asked.Add(want)
 	before, begin := p.taken(), time.Now()
 	said := c.timed(func() int64 { return c.free(want) })
-	took := time.Since(begin)
-	c.time.Add(int64(took))
+	c.time.Add(int64(time.Since(begin)))
 	if span.Idle() >= leastFreed {
 		span.TrimTo(0)
 	}
-	freed := before - p.taken()
+	rest, freed := time.Duration(0), before-p.taken()
 	if said >= leastFreed && freed < said/2 {
-		took += p.collectFreed()
-		freed = before - p.taken()
+		if c.skip--; c.skip < 0 {
+			rest = p.collectFreed()
+			if freed = before - p.taken(); freed >= said/2 {
+				c.skips = 0
+			} else { // it was no garbage; others may have taken as much meanwhile
+				rest, c.skips = 0, min(2*c.skips+1, mostSkips)
+			}
+			c.skip = c.skips
+		}
 	}
 	freed = min(max(0, freed), max(said, want)) // others may have freed something meanwhile
 	c.freed.Add(freed)
 	helped := freed >= want/8 || p.state() == stopped // then nothing is read any more
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
-	if c.rest.set(helped, took); helped {
+	if c.rest.set(helped, rest); helped {
 		c.misses, c.least = 0, 0
 	}
 }

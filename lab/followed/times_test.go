@@ -1,7 +1,8 @@
 //go:build cheap_times && linux
 
 // Package followed has programs with public bindings, and what `cheap explain` says of them, done by
-// hand. The flag -followed of a program has it done. The programs are in testdata, where what they
+// hand. The flag -followed of a program has it done. Package pressure has the functions for caches that the guide
+// shows. The programs are in testdata, where what they
 // require is in no module of the checkout: a test makes a module of them.
 package followed
 
