@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/span"
@@ -33,7 +34,7 @@ import (
 //     LeastRoom is free they keep. So they are not emptied and filled in turns.
 //
 // A cache rests for 5 ms after a call, and longer if there was a collection. If the call was in vain it rests twice as
-// long each time, and is not asked again before a quarter more is needed than then. press waits for the cache that it
+// long each time, a second at most, or until a quarter more is needed than then. press waits for the cache that it
 // has picked to have rested, and asks another one instead if it is urgent.
 
 // A Share says how much a cache may keep when room is short.
@@ -82,6 +83,7 @@ func OnPressure(name string, s Share, free func(want int64) (freed int64)) (end 
 	s.Weight = max(s.Weight, 1)
 	c := &cache{name: name, share: s, free: free}
 	c.held.Store(-1)
+	c.least = noBound
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
 	caches.count++
@@ -126,7 +128,7 @@ type cache struct {
 	running chan struct{} // closed when the call that runs has ended; nil if none runs
 	ended   bool          // by end
 	rest    backoff       // the cache is not asked before that
-	least   int64         // nor if less than that is needed
+	least   int64         // but if so much is needed
 	misses  int64         // how often in a row little became free
 
 	skip, skips int // how often a collection would still be skipped, and will be the next time; for the call that runs
@@ -213,9 +215,21 @@ func pick(need int64, all []stake) (which int, want int64) {
 	return which, min(need, s.held-s.floor, max(int64((most-next)*float64(s.weight)), need/2, 1))
 }
 
-// mayHelp reports whether the cache may be asked when need bytes are needed, if it does not rest. The caller holds
-// caches.mu.
-func (c *cache) mayHelp(need int64) bool { return c.running == nil && !c.ended && need >= c.least }
+// may reports whether the cache may be asked, if it does not rest. The caller holds caches.mu.
+func (c *cache) may() bool { return c.running == nil && !c.ended }
+
+// rests reports whether the cache rests when need bytes are needed. The caller holds caches.mu.
+func (c *cache) rests(need int64, now time.Time) bool { return !c.rest.allowed(now) && need < c.least }
+
+// tell notes whether a call has helped when need bytes were needed, and how long the cache rests at least. The caller
+// holds caches.mu.
+func (c *cache) tell(helped bool, need int64, rest time.Duration) {
+	if c.rest.set(helped, rest); helped {
+		c.misses, c.least = 0, noBound
+	} else {
+		c.least = more(need)
+	}
+}
 
 // askCaches notes a shortage, and starts press if caches are to free something, and one may be asked. The caller
 // holds p.mu.
@@ -229,17 +243,14 @@ func (p *pacer) askCaches(h shortage) {
 	defer caches.mu.Unlock()
 	if h == (shortage{}) {
 		p.gauge.fade() // caches grow without a collection, which fades it otherwise
-		for _, c := range caches.all {
-			c.least = 0
-		}
 	}
-	if p.pressing && h.urgent {
+	if p.pressing && (h.urgent && !was.urgent || h.need >= more(p.pressed)) {
 		select {
 		case p.hurry <- struct{}{}:
 		default:
 		}
 	}
-	if h.need > 0 && !p.pressing && slices.ContainsFunc(caches.all, func(c *cache) bool { return c.mayHelp(p.shortage.need) }) {
+	if h.need > 0 && !p.pressing && slices.ContainsFunc(caches.all, (*cache).may) {
 		p.pressing, p.hurry = true, make(chan struct{}, 1)
 		p.goUntilOver(p.press)
 	}
@@ -279,19 +290,17 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	p.mu.Lock()
 	p.adjust()
 	need, urgent, hurry, stopping := p.shortage.need, p.shortage.urgent, p.hurry, p.state() == stopped
+	p.pressed = need
 	p.mu.Unlock()
 	p.tend()
 	if need == 0 || stopping {
 		return false
 	}
-	if urgent {
-		hurry = nil // it is known
-	}
 	stakes, now := make([]stake, len(all)), time.Now()
 	var rest time.Time // until when the cache rests that is to be asked next
 	caches.mu.Lock()
 	for i, c := range all {
-		may, rests := c.mayHelp(need), !c.rest.allowed(now)
+		may, rests := c.may(), c.rests(need, now)
 		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(urgent && rests)}
 		if may && rests && (rest.IsZero() || c.rest.next.Before(rest)) {
 			rest = c.rest.next
@@ -299,11 +308,12 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	}
 	which, want := pick(need, stakes)
 	for i, c := range all {
-		if which < 0 && stakes[i].ready { // it has nothing
-			c.least = more(need)
+		if which < 0 && stakes[i].ready && !c.rests(need, now) { // it has nothing
+			c.tell(false, need, 0)
+			rest = c.rest.next
 		}
 	}
-	if which >= 0 && !all[which].rest.allowed(now) {
+	if which >= 0 && all[which].rests(need, now) {
 		which, rest = -1, all[which].rest.next
 	}
 	caches.mu.Unlock()
@@ -336,21 +346,21 @@ func await(over, done <-chan struct{}, most time.Duration) {
 func (p *pacer) ask(c *cache, want, need int64) {
 	caches.mu.Lock()
 	c.misses++ // until something has become free: the function may end the goroutine
-	c.least = more(need)
+	c.tell(false, need, 0)
 	caches.mu.Unlock()
 	c.calls.Add(1)
 	c.asked.Add(want)
-	before, begin := p.taken(), time.Now()
+	held, before, begin := c.held.Load(), p.taken(), time.Now()
 	said := c.timed(func() int64 { return c.free(want) })
 	c.time.Add(int64(time.Since(begin)))
 	if span.Idle() >= leastFreed {
 		span.TrimTo(0)
 	}
-	rest, freed := time.Duration(0), before-p.taken()
+	rest, freed := time.Duration(0), p.freedSince(before)
 	if said >= leastFreed && freed < said/2 {
 		if c.skip--; c.skip < 0 {
 			rest = p.collectFreed()
-			if freed = before - p.taken(); freed >= said/2 {
+			if freed = p.freedSince(before); freed >= said/2 {
 				c.skips = 0
 			} else { // it was no garbage; others may have taken as much meanwhile
 				rest, c.skips = 0, min(2*c.skips+1, mostSkips)
@@ -361,21 +371,41 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	freed = min(max(0, freed), max(said, want)) // others may have freed something meanwhile
 	c.freed.Add(freed)
 	helped := freed >= want/8 || p.state() == stopped // then nothing is read any more
+	if c.share.Held != nil && !helped {               // others may have taken as much
+		now := c.timed(c.share.Held)
+		c.held.Store(max(0, now))
+		helped = held-now >= want/8
+	}
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
-	if c.rest.set(helped, rest); helped {
-		c.misses, c.least = 0, 0
-	}
+	c.tell(helped, need, rest)
 }
 
-// taken returns how many bytes are in use: what is free in malloc is not.
-func (p *pacer) taken() int64 {
+// A taking is what is in use, without what is free in malloc, and what owners have ever taken.
+type taking struct{ inUse, ever int64 }
+
+// taken returns what is in use.
+func (p *pacer) taken() (t taking) {
 	p.mallocMu.Lock()
 	p.do(readTask)
 	p.mallocMu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.inUse
+	t.inUse = p.inUse
+	_, t.ever = account.Process.Reclaimable()
+	return t
+}
+
+// freedSince returns how many bytes became free. What owners have taken meanwhile is not missing.
+func (p *pacer) freedSince(before taking) int64 {
+	now := p.taken()
+	came := now.ever - before.ever
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.metered.Load() {
+		came = p.gauge.real(came)
+	}
+	return before.inUse - now.inUse + came
 }
 
 // collectFreed has the runtime collect what a function has forgotten, and give back what is free in its heap, and
@@ -383,14 +413,14 @@ func (p *pacer) taken() int64 {
 func (p *pacer) collectFreed() time.Duration {
 	begin := time.Now()
 	debug.FreeOSMemory()
-	for p.busy() && time.Since(begin) < p.patience().drain {
-		time.Sleep(tick)
-	}
+	took := float64(time.Since(begin))
+	var r reader
+	drain(&r, true, p.patience())
 	share := p.maxShare
 	if p.scarce.Load() {
 		share = max(share, hardShare)
 	}
-	return time.Duration(min(float64(time.Since(begin))/share, float64(backoffMost)))
+	return time.Duration(min(took/share, float64(backoffMost)))
 }
 
 // call runs f on a goroutine of its own, if no other call of the cache runs. It returns when f has returned, after

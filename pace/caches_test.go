@@ -201,37 +201,40 @@ func TestForgottenIsFreed(t *testing.T) {
 	})
 }
 
-// TestCacheGivesNothing has a cache that never gives. It is not asked again for the same need, and the verdict
-// names it.
+// TestCacheGivesNothing has a cache that never gives. The pause between two calls doubles, but more need ends it, and
+// the verdict names the cache.
 func TestCacheGivesNothing(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	h := newHoard(t, "miser", func(want int64) int64 { return want })
-	p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.5})
-	for i, n := range []int64{130 * mib, 30 * mib, 30 * mib} {
-		if err := h.Add(n); err != nil {
-			t.Fatal(err)
-		}
-		testwait.Until(t, "a call", func() bool { return p.again(int64(i)) })
+	start(t, Options{Limit: 256 * mib, LeastRoom: 0.5})
+	if err := h.Add(130 * mib); err != nil {
+		t.Fatal(err)
 	}
 	testwait.Until(t, "the verdict to know", func() bool {
 		list := resident.Process.Read(resident.Options{}).Keepers
 		return len(list) == 1 && list[0].Name == "miser" && list[0].Misses >= missesFault && list[0].Held > 0
 	})
+	c := allCaches()[0]
+	testwait.Until(t, "the last call to end", func() bool {
+		caches.mu.Lock()
+		defer caches.mu.Unlock()
+		if c.running != nil {
+			return false
+		}
+		if c.rest.pause < 4*backoffLeast {
+			t.Errorf("the pause is %v", c.rest.pause)
+		}
+		c.rest.next = time.Now().Add(time.Hour)
+		return true
+	})
+	calls := c.calls.Load()
+	if err := h.Add(50 * mib); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "a call for more", func() bool { return c.calls.Load() > calls })
 	if s := cacheNamed("miser"); s.Freed > s.Asked/8 {
 		t.Errorf("counted as freed: %+v", s)
 	}
-}
-
-// again looks, and reports whether the only cache was called more than n times, and no call runs.
-func (p *pacer) again(n int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.adjust()
-	caches.mu.Lock()
-	defer caches.mu.Unlock()
-	c := caches.all[0]
-	c.rest = backoff{}
-	return c.calls.Load() > n && c.running == nil && !p.pressing
 }
 
 // TestEndAndStopWhileCalled ends a registration, and stops pacing, while the function runs, and within it.

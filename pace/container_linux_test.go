@@ -168,6 +168,72 @@ func TestAllInUse(t *testing.T) {
 	}
 }
 
+// TestCachesAtLimit keeps images in three caches, whose functions close them: eight times what fits. No request is
+// refused, and the limit holds.
+func TestCachesAtLimit(t *testing.T) {
+	const limit, images = 128 * mib, 1024
+	o := inChild(t, func() (o outcome) {
+		byKernel()
+		mustPace(Options{Limit: limit})
+		pool := serverPool()
+		var caches [3]struct {
+			sync.Mutex
+			images []*own.Owner
+		}
+		m := measure()
+		for i := range caches {
+			c := &caches[i]
+			held := func() int64 { c.Lock(); defer c.Unlock(); return int64(len(c.images)) * mib }
+			defer OnPressure(fmt.Sprint("cache ", i), Share{Held: held}, func(want int64) (freed int64) {
+				c.Lock()
+				defer c.Unlock()
+				for ; freed < want && len(c.images) > 0; freed += mib {
+					c.images[0].Close()
+					c.images = c.images[1:]
+				}
+				return freed
+			})()
+		}
+		var wg sync.WaitGroup
+		var refused atomic.Int64
+		for i := range caches {
+			wg.Go(func() {
+				c := &caches[i]
+				for range images / len(caches) {
+					room, err := pool.Reserve(context.Background(), mib)
+					if err != nil {
+						refused.Add(1)
+						continue
+					}
+					h, p := new(own.Owner), cMake(mib)
+					fillBytes(unsafe.Slice((*byte)(p), mib)[unsafe.Sizeof(mib):])
+					if err := room.Own(h, nil, p); err != nil {
+						panic(err)
+					}
+					c.Lock()
+					c.images = append(c.images, h)
+					c.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		stats := ReadStats()
+		o = m.outcome()
+		o.Failed, o.Stats = int(refused.Load()), stats
+		return o
+	})
+	atMost(t, o, limit)
+	if o.Failed > 0 || len(o.Stats.Caches) != 3 {
+		t.Errorf("%d requests were refused", o.Failed)
+	}
+	for _, c := range o.Stats.Caches {
+		t.Logf("%+v", c)
+		if c.Freed < images*mib/8 || c.Slow {
+			t.Errorf("%+v", c)
+		}
+	}
+}
+
 // TestAllLive keeps all images and does not ask for room, so that more is resident than may be. A
 // goroutine waits for one collection, which finds nothing to release, and not for a second of them.
 func TestAllLive(t *testing.T) {

@@ -193,7 +193,8 @@ type pacer struct {
 
 	inUse    int64         // of the last look; see space
 	pressing bool          // press runs
-	hurry    chan struct{} // gets a value when it is urgent, since press has begun
+	pressed  int64         // how much was needed when press has looked last
+	hurry    chan struct{} // gets a value when it is urgent since then, or a quarter more is needed
 
 	guarding bool          // guard runs
 	giving   *giveback.Use // since begin
