@@ -42,7 +42,16 @@ func (h *hoard) give(want int64) int64 {
 	return n
 }
 
-// stats returns what Stats has of a cache.
+// looked looks, and returns what is in use. A goroutine that takes memory does not look while another one does, and a
+// test may take nothing after that.
+func (p *pacer) looked() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.adjust()
+	return p.inUse
+}
+
+// cacheNamed returns what Stats has of a cache.
 func cacheNamed(name string) (s CacheStats) {
 	for _, c := range ReadStats().Caches {
 		if c.Name == name {
@@ -71,11 +80,7 @@ func TestOnPressure(t *testing.T) {
 		t.Errorf("asked while there is room: %+v", s)
 	}
 	add(b, 60*mib)
-	room := func() int64 {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		return p.look().limit - p.inUse
-	}
+	room := func() int64 { return limit - p.looked() }
 	testwait.Until(t, "room", func() bool { return room() >= limit/4+limit/8-4*mib })
 	if is, other := a.Held(), b.Held(); is < 60*mib || other < 60*mib || is+other > limit/8*5 {
 		t.Errorf("a holds %d MiB, and b %d", is/mib, other/mib)
@@ -145,6 +150,7 @@ func TestRequestAsksCaches(t *testing.T) {
 			b, err := heap.TryMalloc(wanted)
 			if err == nil {
 				heap.Free(b)
+				runtime.GC() // with cheap_gomem it is Go memory, and counts twice
 			}
 			return err
 		},
@@ -166,7 +172,7 @@ func TestRequestAsksCaches(t *testing.T) {
 				if err := request(); err != nil {
 					t.Fatal(err)
 				}
-				if h.Held() < 80*mib {
+				if name == "pool" && h.Held() < 80*mib {
 					t.Errorf("the cache has given %d MiB for a request of %d", 200-h.Held()/mib, wanted/mib)
 				}
 				if p.wanted.Load() != 0 {
@@ -206,7 +212,7 @@ func TestForgottenIsFreed(t *testing.T) {
 func TestCacheGivesNothing(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	h := newHoard(t, "miser", func(want int64) int64 { return want })
-	start(t, Options{Limit: 256 * mib, LeastRoom: 0.5})
+	p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.5})
 	if err := h.Add(130 * mib); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +237,7 @@ func TestCacheGivesNothing(t *testing.T) {
 	if err := h.Add(50 * mib); err != nil {
 		t.Fatal(err)
 	}
-	testwait.Until(t, "a call for more", func() bool { return c.calls.Load() > calls })
+	testwait.Until(t, "a call for more", func() bool { p.looked(); return c.calls.Load() > calls })
 	if s := cacheNamed("miser"); s.Freed > s.Asked/8 {
 		t.Errorf("counted as freed: %+v", s)
 	}
@@ -240,7 +246,7 @@ func TestCacheGivesNothing(t *testing.T) {
 // TestEndAndStopWhileCalled ends a registration, and stops pacing, while the function runs, and within it.
 func TestEndAndStopWhileCalled(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	called, goOn := make(chan bool, 100), make(chan bool)
+	called, goOn := make(chan bool, 100), make(chan bool, 1)
 	h := newHoard(t, "h", func(want int64) int64 { called <- true; <-goOn; return 0 })
 	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
 	h.Add(80 * mib)
@@ -253,6 +259,7 @@ func TestEndAndStopWhileCalled(t *testing.T) {
 		ended.Store(true)
 		close(done)
 	}()
+	defer func() { goOn <- true }() // also if the test fails
 	testwait.Until(t, "end to be called", func() bool { return len(allCaches()) == 0 })
 	if ended.Load() {
 		t.Error("end has returned while the function runs")
