@@ -131,7 +131,7 @@ func TestOnPressureWithoutLimit(t *testing.T) {
 // collections were futile. The cache gives what is missing, before the request is refused.
 func TestRequestAsksCaches(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	const wanted = 100 * mib
+	const wanted = 20 * mib
 	heap, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,6 @@ func TestRequestAsksCaches(t *testing.T) {
 			b, err := heap.TryMalloc(wanted)
 			if err == nil {
 				heap.Free(b)
-				runtime.GC() // with cheap_gomem it is Go memory, and counts twice
 			}
 			return err
 		},
@@ -158,10 +157,9 @@ func TestRequestAsksCaches(t *testing.T) {
 		for _, futile := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s/futile=%v", name, futile), func(t *testing.T) {
 				h := newHoard(t, "h", nil)
-				p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.01})
-				if err := h.Add(200 * mib); err != nil {
-					t.Fatal(err)
-				}
+				p := start(t, Options{Limit: 128 * mib, LeastRoom: 0.01})
+				most(t, h.Account, mib)
+				has := h.Held()
 				if futile {
 					p.mu.Lock()
 					_, p.collector.futileEver = account.Process.Reclaimable()
@@ -172,8 +170,8 @@ func TestRequestAsksCaches(t *testing.T) {
 				if err := request(); err != nil {
 					t.Fatal(err)
 				}
-				if name == "pool" && h.Held() < 80*mib {
-					t.Errorf("the cache has given %d MiB for a request of %d", 200-h.Held()/mib, wanted/mib)
+				if given := has - h.Held(); given < wanted/2 || name == "pool" && given > 4*wanted { // blocks may be Go memory, and count twice
+					t.Errorf("the cache has given %d MiB for a request of %d", given/mib, wanted/mib)
 				}
 				if p.wanted.Load() != 0 {
 					t.Error("a request is still counted")
@@ -186,9 +184,12 @@ func TestRequestAsksCaches(t *testing.T) {
 // TestForgottenIsFreed has a cache forget owners. A collection follows, and what it releases counts as given.
 func TestForgottenIsFreed(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	owners, makes := map[int]*buffer{}, newBuffers()
+	owners, pool := map[int]*own.Number[int]{}, numbers(t)
 	for i := range 40 {
-		owners[i] = makes.make(4 * mib)
+		owners[i] = new(own.Number[int])
+		if err := owners[i].Own(pool, 1, 4*mib); err != nil {
+			t.Fatal(err)
+		}
 	}
 	end := OnPressure("owners", Share{}, func(want int64) (freed int64) {
 		for i := range owners {
@@ -200,7 +201,7 @@ func TestForgottenIsFreed(t *testing.T) {
 		return freed
 	})
 	defer end()
-	start(t, Options{Limit: 180 * mib})
+	start(t, Options{Limit: 168 * mib})
 	testwait.Until(t, "what was forgotten to be released", func() bool {
 		s := cacheNamed("owners")
 		return s.Freed > 0 && s.Held == -1
@@ -212,8 +213,8 @@ func TestForgottenIsFreed(t *testing.T) {
 func TestCacheGivesNothing(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	h := newHoard(t, "miser", func(want int64) int64 { return want })
-	p := start(t, Options{Limit: 256 * mib, LeastRoom: 0.5})
-	if err := h.Add(130 * mib); err != nil {
+	p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+	if err := h.Add(520 * mib); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "the verdict to know", func() bool {
@@ -234,7 +235,7 @@ func TestCacheGivesNothing(t *testing.T) {
 		return true
 	})
 	calls := c.calls.Load()
-	if err := h.Add(50 * mib); err != nil {
+	if err := h.Add(200 * mib); err != nil {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "a call for more", func() bool { p.looked(); return c.calls.Load() > calls })
@@ -248,8 +249,8 @@ func TestEndAndStopWhileCalled(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	called, goOn := make(chan bool, 100), make(chan bool, 1)
 	h := newHoard(t, "h", func(want int64) int64 { called <- true; <-goOn; return 0 })
-	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
-	h.Add(80 * mib)
+	start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+	h.Add(640 * mib)
 	<-called
 	Stop() // does not wait for the function
 	var ended atomic.Bool
@@ -276,7 +277,7 @@ func TestEndAndStopWhileCalled(t *testing.T) {
 		runtime.Goexit()
 		return 0
 	})
-	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
+	start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
 	if err := <-within; err != nil {
 		t.Error(err)
 	}
@@ -289,15 +290,15 @@ func TestFreeMayAllocate(t *testing.T) {
 	bear(t, func(p *patience) { p.limit = time.Hour })
 	pool, got := numbers(t), make(chan error, 100)
 	h := newHoard(t, "h", func(want int64) int64 {
-		room, err := pool.Reserve(t.Context(), 100*mib)
+		room, err := pool.Reserve(t.Context(), 500*mib)
 		if err == nil {
 			room.Release()
 		}
 		got <- err
 		return 0
 	})
-	start(t, Options{Limit: 128 * mib, LeastRoom: 0.5})
-	h.Add(80 * mib)
+	start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+	h.Add(640 * mib)
 	var limit *LimitError
 	if err := <-got; !errors.As(err, &limit) {
 		t.Errorf("the request: %v", err)

@@ -45,7 +45,7 @@ func (p *pacer) Reclaim(n int64, try int, own bool) error {
 	fits := func() bool { return n <= account.Process.Headroom() }
 	switch {
 	case !own && p.beyond(n):
-	case try == 0 && (own || !p.futile()), own && try < collections:
+	case try == 0 && (own || p.state() != refused), own && try < collections:
 		return p.Wait(context.Background(), n, false, nil)
 	case !own && try < tries: // also if another has taken the room, and there is some by now
 		return p.Wait(context.Background(), n, true, fits)
