@@ -113,7 +113,7 @@ func (c *collector) worth(v view, room int64) int64 {
 const (
 	// roomPrice is how much processor time it is worth to have the whole room free for as long, and roomMost is
 	// as much room as has a price: what is beyond that is free.
-	roomPrice, roomMost = 2.75, 384 << 20
+	roomPrice, roomMost = 2.75, 320 << 20
 
 	// costBeside is the processor time of a collection that is in no metric: to start, to stop and to start
 	// the world, to sweep, to wake workers, to walk. It was 1 to 1.5 ms in a server of images, on 2 processors.

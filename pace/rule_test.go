@@ -232,7 +232,7 @@ func TestWorth(t *testing.T) {
 		{"it costs 4 ms at least", func(c *collector, v *view) { c.costs = [4]time.Duration{9e6, 8e6, 3e6, 7e6} }, 250, 4},
 		{"the first one has cost 3 ms", func(c *collector, v *view) { c.note(3e6, 0, 0, 0) }, 250, 4},
 		{"next to nothing has come", func(c *collector, v *view) { v.reclaimable = 2 * mib }, 125, 0.5},
-		{"more room than has a price", nil, 1000, 2.4787},
+		{"more room than has a price", nil, 1000, 2 * math.Sqrt(float64(roomMost)/mib/250)},
 		{"no room", nil, -5, 0},
 		{"no time has passed", func(c *collector, v *view) { c.based = now }, 250, 2000},
 		{"the time is earlier", func(c *collector, v *view) { c.based = now.Add(time.Hour) }, 250, 2000},
@@ -273,7 +273,7 @@ func TestSpace(t *testing.T) {
 		{"a third is used", nil, 367 * mib, nil},
 		// Nothing is free but stuck, and the excess of a quarter is the slack.
 		{"all is used", func(g *gauge, v *view) { v.uses[0].used = 620 * mib }, -196 * mib, func(s *space) {
-			s.scarce, s.roomy, s.plenty, s.ceiling, s.goLimit, s.left = true, false, false, 0, 22*mib, 0
+			s.scarce, s.roomy, s.plenty, s.ceiling, s.goLimit, s.left, s.inUse = true, false, false, 0, 22*mib, 0, 610*mib
 			s.heldAt, s.takenAt, s.takenMost = 60*mib+leastStep/2, 1000*mib+leastStep, 1000*mib
 			s.malloc = mallocSpace{limited: true, near: true, little: true, learn: true, stale: true}
 		}},
@@ -284,10 +284,10 @@ func TestSpace(t *testing.T) {
 			s.ceiling, s.goLimit, s.plenty = 177*mib, 254*mib, false
 		}},
 		{"what was free is in use again", func(g *gauge, v *view) { g.at.declared = 30 * mib }, 364 * mib, func(s *space) {
-			s.ceiling, s.goLimit, s.malloc.stale = 242*mib, 384*mib, true
+			s.ceiling, s.goLimit, s.inUse, s.malloc.stale = 242*mib, 384*mib, 200*mib, true
 		}},
 		{"something was released", func(g *gauge, v *view) { g.at.declared = 60 * mib }, 382 * mib, func(s *space) {
-			s.ceiling, s.goLimit, s.malloc.stale, s.malloc.loose = 251*mib, 402*mib, true, true
+			s.ceiling, s.goLimit, s.inUse, s.malloc.stale, s.malloc.loose = 251*mib, 402*mib, 170*mib, true, true
 		}},
 		{"code was read", func(g *gauge, v *view) { g.last.files = 15 * mib }, 371*mib + mib/2, func(s *space) {
 			s.ceiling, s.goLimit = 245*mib+3*mib/4, 391*mib+mib/2
@@ -298,19 +298,19 @@ func TestSpace(t *testing.T) {
 		{"a neighbour has taken 200 MiB", func(g *gauge, v *view) {
 			g.by, g.at.by, g.last.by, v.uses[0] = shared, shared, shared, use{shared, 400 * mib, 640 * mib}
 		}, 167 * mib, func(s *space) {
-			s.ceiling, s.goLimit, s.left, s.takenMost, s.plenty = 143*mib+mib/2, 187*mib, 110*mib, 1110*mib, false
+			s.ceiling, s.goLimit, s.left, s.takenMost, s.inUse, s.plenty = 143*mib+mib/2, 187*mib, 110*mib, 1110*mib, 390*mib, false
 		}},
 		{"no limit", func(g *gauge, v *view) { v.limit, v.uses = 0, nil }, 0, func(s *space) {
-			*s = space{ceiling: noBound, heldAt: noBound, takenAt: noBound, takenMost: noBound}
+			*s = space{ceiling: noBound, heldAt: noBound, takenAt: noBound, takenMost: noBound, room: noBound}
 		}},
 		{"no limit, and little is held", func(g *gauge, v *view) { v.limit, v.uses, v.held = 0, nil, 4*mib }, 0, func(s *space) {
-			*s = space{ceiling: noBound, heldAt: giveback.Least, takenAt: noBound, takenMost: noBound}
+			*s = space{ceiling: noBound, heldAt: giveback.Least, takenAt: noBound, takenMost: noBound, room: noBound}
 		}},
 		{"a limit of what is counted", func(g *gauge, v *view) { v.limit, v.uses = 128*mib, nil }, 0, func(s *space) {
-			*s = space{ceiling: 106 * mib, heldAt: 62 * mib, goLimit: 66 * mib, takenAt: noBound, takenMost: noBound}
+			*s = space{ceiling: 106 * mib, heldAt: 62 * mib, goLimit: 66 * mib, takenAt: noBound, takenMost: noBound, room: 46 * mib, inUse: 82 * mib}
 		}},
 		{"the limit of the cgroup is gone", func(g *gauge, v *view) { v.uses[0].limit = 0 }, noBound, func(s *space) {
-			s.ceiling, s.goLimit, s.left, s.takenMost = 60*mib+1<<60, 20*mib+noBound/4, 0, 1000*mib
+			s.ceiling, s.goLimit, s.left, s.takenMost, s.inUse = 60*mib+1<<60, 20*mib+noBound/4, 0, 1000*mib, 0
 			s.malloc = mallocSpace{learn: true, stale: true}
 		}},
 	} {
@@ -326,7 +326,7 @@ func TestSpace(t *testing.T) {
 		}
 		want := space{
 			metered: true, ceiling: 243*mib + mib/2, heldAt: 65 * mib, goLimit: 387 * mib, takenAt: 1010 * mib, takenMost: 1210 * mib,
-			left: 210 * mib, least: 5 * mib, roomy: true, plenty: true, malloc: mallocSpace{limited: true, learn: true},
+			left: 210 * mib, least: 5 * mib, roomy: true, plenty: true, room: row.room, inUse: 190 * mib, malloc: mallocSpace{limited: true, learn: true},
 		}
 		if row.change != nil {
 			row.change(g, &v)
