@@ -203,8 +203,8 @@ func TestCountedOnce(t *testing.T) {
 		}
 		return nil
 	}})
-	var o own.Owner
-	if err := pool.Own(&o, p, n); err != nil {
+	var o own.Handle[unsafe.Pointer]
+	if err := o.Own(pool, p, n); err != nil {
 		t.Fatal(err)
 	}
 	near("own", heldBy("own, C heap"), n)

@@ -52,7 +52,7 @@ func EnableLeaks() {
 // pool are exact.
 type Suspect struct {
 	Pool  string `json:"pool"`
-	Label string `json:"label,omitempty"` // what [own.Owner.SetLabel] has set
+	Label string `json:"label,omitempty"` // what [own.Handle.SetLabel] has set
 
 	// Stack is the stack that made the owners, from the caller of package own on, in the
 	// format of a goroutine's trace. It is empty for owners that were made before

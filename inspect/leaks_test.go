@@ -30,9 +30,9 @@ import (
 var resource byte
 
 // ownOne makes an owner.
-func ownOne(t testing.TB, p *own.Pool, size int) *own.Owner {
-	o := new(own.Owner)
-	if err := p.Own(o, unsafe.Pointer(&resource), size); err != nil {
+func ownOne(t testing.TB, p *own.Pool, size int) *own.Handle[unsafe.Pointer] {
+	o := new(own.Handle[unsafe.Pointer])
+	if err := o.Own(p, unsafe.Pointer(&resource), size); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -99,7 +99,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 	p := own.NewPool(own.Options{Name: "planted.Pool", Pinned: 1 << 30, Release: func(any, []uintptr) error { return nil }})
 	defer p.Destroy(context.Background())
 	p.SetLeakLevel(LeaksSampled)
-	held := make([]own.Owner, 0, rounds*(top*many+(sites-top)*few))
+	held := make([]own.Handle[unsafe.Pointer], 0, rounds*(top*many+(sites-top)*few))
 	var sizes [sites]int
 	for n := range sizes {
 		if sizes[n] = 16; n < top {
@@ -114,13 +114,13 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 			}
 			site(n, bits, func() {
 				for i := range 2 * each {
-					var closed own.Owner // as many come and go as stay
+					var closed own.Handle[unsafe.Pointer] // as many come and go as stay
 					o := &closed
 					if i%2 == 0 {
 						held = held[:len(held)+1]
 						o = &held[len(held)-1]
 					}
-					if err := p.Own(o, unsafe.Pointer(&resource), sizes[n]); err != nil {
+					if err := o.Own(p, unsafe.Pointer(&resource), sizes[n]); err != nil {
 						t.Fatal(err)
 					}
 					closed.Close()
@@ -164,14 +164,14 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 }
 
 //go:noinline
-func openConn(t testing.TB, p *own.Pool) *own.Owner { return ownOne(t, p, 1000) }
+func openConn(t testing.TB, p *own.Pool) *own.Handle[unsafe.Pointer] { return ownOne(t, p, 1000) }
 
 //go:noinline
-func openFile(t testing.TB, p *own.Pool) *own.Owner { return ownOne(t, p, 10) }
+func openFile(t testing.TB, p *own.Pool) *own.Handle[unsafe.Pointer] { return ownOne(t, p, 10) }
 
 // forgetSome has one function that forgets some of what it makes, one that closes all,
 // and one that keeps all. It returns what is kept.
-func forgetSome(t testing.TB, p *own.Pool) (kept []*own.Owner) {
+func forgetSome(t testing.TB, p *own.Pool) (kept []*own.Handle[unsafe.Pointer]) {
 	testcall.Aside(func() {
 		for i := range 1000 {
 			if o := openConn(t, p); i%10 != 0 {

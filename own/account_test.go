@@ -7,7 +7,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/testchild"
@@ -126,7 +125,7 @@ func TestGrowthNotifies(t *testing.T) {
 		"Own": func(w *world, p *Pool) *thing { return w.own(t, p, size) },
 		"Make": func(w *world, p *Pool) *thing {
 			m := &thing{}
-			if err := p.Make(&m.Owner); err != nil {
+			if err := m.Make(p); err != nil {
 				t.Error(err)
 			}
 			return m
@@ -284,26 +283,22 @@ func TestReserve(t *testing.T) {
 		room.Release()
 		mustHold(0)
 	}
-	var o Owner
-	mustMisuse(t, "own.Room.Own", func() { room.Own(&o, nil, parent.cell.pointer()) }, "empty", "Pool.Reserve")
+	var o object
+	ended := room
 	mustMisuse(t, "image.Reserve", func() { p.Reserve(context.Background(), -1) }, "negative") //cheapvet:ignore closeforgotten it panics
 	for name, own := range map[string]func(m *thing) error{
-		"Own":             func(m *thing) error { return p.Own(&m.Owner, m.cell.pointer(), size) },
-		"OwnUnder":        func(m *thing) error { return p.OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), size) },
-		"Room.Own":        func(m *thing) error { return room.Own(&m.Owner, nil, m.cell.pointer()) },
-		"Room.Own, child": func(m *thing) error { return room.Own(&m.Owner, &parent.Owner, m.cell.pointer()) },
-		"Handle.OwnIn": func(m *thing) error {
-			var h Handle[unsafe.Pointer]
-			err := h.OwnIn(&room, nil, m.cell.pointer())
-			m.Owner = *h.Owner()
-			return err
-		},
+		"Own":         func(m *thing) error { return m.Own(p, m.cell.pointer(), size) },
+		"Parent":      func(m *thing) error { return m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: parent.Owner()}) },
+		"Room":        func(m *thing) error { return m.OwnWith(p, m.cell.pointer(), With{Room: room}) },
+		"Room, child": func(m *thing) error { return m.OwnWith(p, m.cell.pointer(), With{Parent: parent.Owner(), Room: room}) },
+		"Room, state": func(m *thing) error { return m.OwnWith(p, m.cell.pointer(), With{State: m.cell.hold(), Room: room}) },
+		"ended":       func(m *thing) error { return m.OwnWith(p, m.cell.pointer(), With{Room: ended}) },
 	} {
 		if room, err = p.Reserve(context.Background(), size); err != nil {
 			t.Fatal(err)
 		}
 		m := &thing{cell: w.create(size)}
-		if name == "Own" || name == "OwnUnder" {
+		if name == "Own" || name == "Parent" || name == "ended" {
 			if err := own(m); err != nil {
 				t.Errorf("%s at the bound: %v", name, err)
 			}
@@ -313,9 +308,8 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		mustHold(size)
-		if room != (Room{}) {
-			t.Errorf("%s has not ended the Room", name)
-		}
+		room.Release() // a copy of it has ended
+		mustHold(size)
 		m.Close()
 		mustBeReleased(t, m.cell, name)
 		mustHold(0)
@@ -325,7 +319,7 @@ func TestReserve(t *testing.T) {
 	must(t, err)
 	mustHold(100)
 	small := &thing{cell: w.create(100)}
-	must(t, room.Own(&small.Owner, nil, small.cell.pointer()))
+	must(t, small.OwnWith(p, small.cell.pointer(), With{Room: room}))
 	mustHold(0)
 	mustStats(t, p, Stats{Live: 2, Bytes: size + 100})
 	small.Close()
@@ -337,7 +331,7 @@ func TestReserve(t *testing.T) {
 	must(t, err)
 	parent.Close()
 	c := w.create(100)
-	if err := child.Own(&o, &parent.Owner, c.pointer()); err != ErrClosed {
+	if err := o.OwnWith(p, c.pointer(), With{Parent: parent.Owner(), Room: child}); err != ErrClosed {
 		t.Errorf("Own under a closed parent: %v", err)
 	}
 	child.Release()
@@ -345,7 +339,7 @@ func TestReserve(t *testing.T) {
 	if e := destroyError(t, p, patient(t)); e.Rooms != 1 || e.NeverClosed != 0 {
 		t.Errorf("Destroy: %v", e)
 	}
-	if err := room.Own(&o, nil, c.pointer()); err != ErrDestroyed || !o.Closed() {
+	if err := o.OwnWith(p, c.pointer(), With{Room: room}); err != ErrDestroyed || !o.Closed() {
 		t.Errorf("Own after Destroy: %v", err)
 	}
 	if _, err := p.Reserve(context.Background(), 100); err != ErrDestroyed {
@@ -378,7 +372,7 @@ func TestReserveInQueue(t *testing.T) {
 	if err := m.Own(p, 2, 10); err != ErrQueueFull {
 		t.Errorf("Own with a full queue: %v", err)
 	}
-	must(t, m.OwnIn(&room, nil, 2))
+	must(t, m.OwnWith(p, 2, With{Room: room}))
 	must(t, Discard(p, 3))
 	m.Close()
 	if n := p.Drain(0); n != 3 || len(released) != 3 {

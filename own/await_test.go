@@ -184,8 +184,8 @@ func TestDestroyIsWoken(t *testing.T) {
 			Release:        func(any, []uintptr) error { return ErrInUse },
 			OnReleaseError: func(ReleaseError) { close(released); <-leave },
 		})
-		var o Owner
-		if err := p.Own(&o, unsafe.Pointer(&x), 16); err != nil {
+		var o object
+		if err := o.Own(p, unsafe.Pointer(&x), 16); err != nil {
 			t.Fatal(err)
 		}
 		o.Close()

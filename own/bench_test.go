@@ -22,7 +22,7 @@ func BenchmarkOwn(b *testing.B) {
 		p := benchPool()
 		for b.Loop() {
 			m := &thing{}
-			p.Own(&m.Owner, unsafe.Pointer(&x), 100)
+			m.Own(p, unsafe.Pointer(&x), 100)
 			sink = m
 		}
 	})
@@ -30,7 +30,7 @@ func BenchmarkOwn(b *testing.B) {
 		p := benchPool()
 		for b.Loop() {
 			m := &thing{}
-			p.Own(&m.Owner, unsafe.Pointer(&x), 100)
+			m.Own(p, unsafe.Pointer(&x), 100)
 			sink = m
 			m.Close()
 		}
@@ -50,8 +50,8 @@ func BenchmarkWays(b *testing.B) {
 	ctx := context.Background()
 	b.Run("by=owner", func(b *testing.B) {
 		for b.Loop() {
-			m := new(Owner)
-			p.Own(m, unsafe.Pointer(&x), 100)
+			m := new(object)
+			m.Own(p, unsafe.Pointer(&x), 100)
 			sinkOwner = m
 			m.Close()
 		}
@@ -74,9 +74,9 @@ func BenchmarkWays(b *testing.B) {
 	})
 	b.Run("by=room", func(b *testing.B) {
 		for b.Loop() {
-			m := new(Owner)
+			m := new(object)
 			room, _ := p.Reserve(ctx, 100)
-			room.Own(m, nil, unsafe.Pointer(&x))
+			m.OwnWith(p, unsafe.Pointer(&x), With{Room: room})
 			sinkOwner = m
 			m.Close()
 		}
@@ -84,7 +84,7 @@ func BenchmarkWays(b *testing.B) {
 }
 
 var (
-	sinkOwner  *Owner
+	sinkOwner  *object
 	sinkHandle *Handle[*byte]
 	sinkNumber *Number[int]
 )
@@ -96,7 +96,7 @@ func BenchmarkMake(b *testing.B) {
 	})
 	for b.Loop() {
 		m := &thing{}
-		p.Make(&m.Owner)
+		m.Make(p)
 		sink = m
 	}
 }
@@ -111,7 +111,7 @@ func BenchmarkUse(b *testing.B) {
 			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Unshared: unshared})
 			var x byte
 			m := &thing{}
-			p.Own(&m.Owner, unsafe.Pointer(&x), 100)
+			m.Own(p, unsafe.Pointer(&x), 100)
 			n := 0
 			for b.Loop() {
 				m.Use(func(unsafe.Pointer) { n++ })
@@ -122,7 +122,7 @@ func BenchmarkUse(b *testing.B) {
 	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
 	x := new(byte)
 	m := &thing{}
-	p.Own(&m.Owner, unsafe.Pointer(x), 100)
+	m.Own(p, unsafe.Pointer(x), 100)
 	b.Run("count=yes/parallel", func(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
@@ -133,12 +133,12 @@ func BenchmarkUse(b *testing.B) {
 	var sum byte
 	b.Run("resource", func(b *testing.B) {
 		for b.Loop() {
-			sum += *(*byte)(m.Resource())
+			sum += *(*byte)(m.Pointer())
 			runtime.KeepAlive(m)
 		}
 	})
 	b.Run("pointer", func(b *testing.B) {
-		q := m.Resource()
+		q := m.Pointer()
 		for b.Loop() {
 			sum += *(*byte)(q)
 		}
@@ -159,9 +159,9 @@ func BenchmarkDrain(b *testing.B) {
 	var took time.Duration
 	for range b.N {
 		func() {
-			owners := make([]Owner, n)
+			owners := make([]object, n)
 			for i := range owners {
-				p.own(&owners[i], 1, 16)
+				p.own(&owners[i].owner, 1, 16)
 			}
 			for i := range owners {
 				owners[i].Close()
@@ -189,13 +189,13 @@ func BenchmarkCloseSealed(b *testing.B) {
 	const each = 1 << 16
 	procs := runtime.GOMAXPROCS(0)
 	p := benchPool()
-	owners := make([]Owner, procs*each)
+	owners := make([]object, procs*each)
 	var x byte
 	var took time.Duration
 	for range b.N {
 		for i := range owners {
-			owners[i] = Owner{}
-			p.Own(&owners[i], unsafe.Pointer(&x), 100)
+			owners[i] = object{}
+			owners[i].Own(p, unsafe.Pointer(&x), 100)
 		}
 		p.intake.Retire()
 		runtime.GC()

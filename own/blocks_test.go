@@ -32,21 +32,21 @@ func TestReleaseOfBlocks(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		o    Options
-		end  func(t *testing.T, p *Pool, owners []*Owner)
+		end  func(t *testing.T, p *Pool, owners []*object)
 	}{
-		{"Close", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
+		{"Close", Options{}, func(t *testing.T, p *Pool, owners []*object) {
 			for _, o := range owners {
 				o.Close()
 			}
 		}},
-		{"Destroy", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
+		{"Destroy", Options{}, func(t *testing.T, p *Pool, owners []*object) {
 			destroyError(t, p, patient(t))
 		}},
-		{"collector", Options{}, func(t *testing.T, p *Pool, owners []*Owner) {
+		{"collector", Options{}, func(t *testing.T, p *Pool, owners []*object) {
 			clear(owners)
 			collect(t, "the blocks", func() bool { return p.Stats().Live == 0 })
 		}},
-		{"Drain", Options{Drain: true}, func(t *testing.T, p *Pool, owners []*Owner) {
+		{"Drain", Options{Drain: true}, func(t *testing.T, p *Pool, owners []*object) {
 			for _, o := range owners {
 				o.Close()
 			}
@@ -56,20 +56,20 @@ func TestReleaseOfBlocks(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			row.o.Release, row.o.Construct = release, construct
 			p := NewPool(row.o)
-			owners := make([]*Owner, n)
+			owners := make([]*object, n)
 			testcall.Aside(func() {
 				for i := range owners {
-					owners[i] = new(Owner)
+					owners[i] = new(object)
 					var err error
 					if i%2 == 0 {
-						err = p.Own(owners[i], h.Malloc(64), 64)
+						err = owners[i].Own(p, h.Malloc(64), 64)
 					} else {
-						err = p.Make(owners[i])
+						err = owners[i].Make(p)
 					}
 					if err != nil {
 						t.Error(err)
 					}
-					*(*byte)(owners[i].Resource()) = 1
+					*(*byte)(owners[i].Pointer()) = 1
 				}
 			})
 			row.end(t, p, owners)

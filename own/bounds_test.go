@@ -23,10 +23,10 @@ func tallies(things []*thing) map[*batch.Batch]*tally {
 		if m.Closed() {
 			continue
 		}
-		b := all[m.ref.Sentinel().Batch]
+		b := all[m.owner.ref.Sentinel().Batch]
 		if b == nil {
 			b = &tally{kept: m}
-			all[m.ref.Sentinel().Batch] = b
+			all[m.owner.ref.Sentinel().Batch] = b
 		}
 		b.owners++
 		b.bytes += m.cell.size
@@ -77,7 +77,7 @@ func mustBeBounded(t *testing.T, o Options, size int, closes bool) {
 			if size == -1 {
 				told = 0
 			}
-			if err := p.Own(&m.Owner, m.cell.pointer(), told); err != nil {
+			if err := m.Own(p, m.cell.pointer(), told); err != nil {
 				t.Fatal(err)
 			}
 			if things = append(things, m); closes && rand.N(10) != 0 {
@@ -153,8 +153,8 @@ func TestClosedPinNothing(t *testing.T) {
 	most := 0
 	for i := range n {
 		m := w.own(t, p, 100)
-		entries[m.ref.Sentinel().Batch]++
-		most = max(most, entries[m.ref.Sentinel().Batch])
+		entries[m.owner.ref.Sentinel().Batch]++
+		most = max(most, entries[m.owner.ref.Sentinel().Batch])
 		if things = append(things, m); i%50 != 0 {
 			m.Close()
 		}

@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/callback"
 )
 
@@ -116,36 +115,28 @@ func (k *Callbacks[T]) Call(data unsafe.Pointer, f func(T)) {
 // again after 262,144 others.
 //
 // The callback ends with the resource of o. A function of C that makes an object may need the
-// number before there is an owner: then o is nil, and [Callback.Bind] names the owner later.
+// number before there is an owner: then o is zero, and [Callback.Bind] names the owner later.
 // Without an owner, the value answers as long as the Callback is reachable, and C must not call
 // after that.
 //
 // The value may refer to anything, also to what has the Callback. Set panics if o owns nothing, or
 // the Callback was set with other Callbacks and not cleared. On 32-bit systems it panics if there
 // are more than 1,048,575 callbacks.
-func (c *Callback[T]) Set(k *Callbacks[T], o *Owner, value T) unsafe.Pointer {
-	n := c.place.Set(&k.kind, refOf(&k.kind, o, "Set"), value)
+func (c *Callback[T]) Set(k *Callbacks[T], o Owner, value T) unsafe.Pointer {
+	if o != (Owner{}) && o.ref.Sentinel() == nil {
+		panicMisuse(k.kind.Name, "Set", "the Owner owns nothing; pass own.Owner{}, and call Bind after Own")
+	}
+	n := c.place.Set(&k.kind, o.ref, value)
 	if n == 0 {
 		panicMisuse(k.kind.Name, "Set", "the Callback is set with other Callbacks, and C has its number; call Clear first")
 	}
 	return cheap.Pointer(n)
 }
 
-// refOf returns what o consists of, or a Ref that owns nothing if o is nil.
-func refOf(k *callback.Kind, o *Owner, op string) batch.Ref {
-	switch {
-	case o == nil:
-		return batch.Ref{}
-	case o.ref.Sentinel() == nil:
-		panicMisuse(k.Name, op, "the Owner owns nothing; pass nil, and call Bind after Own")
-	}
-	return o.ref
-}
-
 // Bind makes the callback end with the resource of o. It panics if the Callback is not set, or o
 // owns nothing.
-func (c *Callback[T]) Bind(o *Owner) {
-	if o == nil || o.ref.Sentinel() == nil {
+func (c *Callback[T]) Bind(o Owner) {
+	if o.ref.Sentinel() == nil {
 		panicMisuse("own.Callback", "Bind", "the Owner owns nothing; call Own first")
 	}
 	if !c.place.Bind(o.ref) {

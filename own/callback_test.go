@@ -43,20 +43,20 @@ func TestCallbackNumbers(t *testing.T) {
 	c.Weaken()
 	seen := map[unsafe.Pointer]bool{}
 	for i := range 5000 {
-		data := c.Set(k, nil, plus(i))
+		data := c.Set(k, Owner{}, plus(i))
 		if data == nil || data != c.Data() || seen[data] {
 			t.Fatalf("number %d is %p again", i, data)
 		}
 		seen[data] = true
 		mustAnswer(t, "set", k, data, 1+i)
-		if again := c.Set(k, nil, plus(-i)); again != data {
+		if again := c.Set(k, Owner{}, plus(-i)); again != data {
 			t.Fatalf("the second Set has another number, %p after %p", again, data)
 		}
 		mustAnswer(t, "set again", k, data, 1-i)
 		c.Clear()
 		mustAnswer(t, "cleared", k, data, -1)
 	}
-	present := c.Set(k, nil, plus(7)) // where one of those was
+	present := c.Set(k, Owner{}, plus(7)) // where one of those was
 	for data := range seen {
 		mustAnswer(t, "long cleared", k, data, -1)
 		if k.Hold(data) {
@@ -79,7 +79,7 @@ func TestCallbackNumbersAreNoAddresses(t *testing.T) {
 	kept := make([]unsafe.Pointer, len(c))
 	for round := range 20 {
 		for i := range c {
-			kept[i] = c[i].Set(k, nil, plus(i))
+			kept[i] = c[i].Set(k, Owner{}, plus(i))
 		}
 		testcall.Aside(func() {
 			on := [4]unsafe.Pointer{kept[round], kept[round+1], kept[round+2], kept[round+3]}
@@ -103,14 +103,14 @@ func TestCallbackNumbersAreNoAddresses(t *testing.T) {
 func TestCallbackMisuse(t *testing.T) {
 	k, other := newCalls(t), NewCallbacks("other", func(int) int { return -2 })
 	var c Callback[func(int) int]
-	var none Owner
-	mustMisuse(t, "own.Callback.Bind", func() { c.Bind(&none) }, "owns nothing")
-	mustMisuse(t, t.Name()+".Set", func() { c.Set(k, &none, plus(1)) }, "owns nothing", "Bind")
+	var none object
+	mustMisuse(t, "own.Callback.Bind", func() { c.Bind(none.Owner()) }, "owns nothing")
+	mustMisuse(t, t.Name()+".Set", func() { c.Set(k, none.Owner(), plus(1)) }, "owns nothing", "Bind")
 	w := newWorld(t, 1)
 	m := w.own(t, w.pool(Options{}), 1)
-	mustMisuse(t, "own.Callback.Bind", func() { c.Bind(&m.Owner) }, "not set")
-	data := c.Set(k, &m.Owner, plus(1))
-	mustMisuse(t, "other.Set", func() { c.Set(other, nil, plus(1)) }, "Clear")
+	mustMisuse(t, "own.Callback.Bind", func() { c.Bind(m.Owner()) }, "not set")
+	data := c.Set(k, m.Owner(), plus(1))
+	mustMisuse(t, "other.Set", func() { c.Set(other, Owner{}, plus(1)) }, "Clear")
 	mustMisuse(t, "other.Call", func() { call(other, data, 1) }, t.Name())
 	mustMisuse(t, "other.Call", func() { other.Hold(data) }, t.Name())
 	var x byte
@@ -138,8 +138,8 @@ func TestCallbackEnds(t *testing.T) {
 			m := w.own(t, p, 1)
 			k := newCalls(t)
 			var c Callback[func(int) int]
-			data := c.Set(k, nil, plus(1))
-			c.Bind(&m.Owner)
+			data := c.Set(k, Owner{}, plus(1))
+			c.Bind(m.Owner())
 			mustAnswer(t, row.name, k, data, 2)
 			w.before = func([]*cell) { mustAnswer(t, row.name+", in the release", k, data, -1) }
 			row.end(m, p)
@@ -167,7 +167,7 @@ func TestCallbackPanics(t *testing.T) {
 	} {
 		m := w.own(t, p, 1)
 		var c Callback[func(int) int]
-		data := c.Set(k, &m.Owner, func(n int) int { m.Close(); mustBeAlive(t, m.cell, "in the call"); return leave(n) })
+		data := c.Set(k, m.Owner(), func(n int) int { m.Close(); mustBeAlive(t, m.cell, "in the call"); return leave(n) })
 		testcall.Aside(func() { testcall.Catch(func() { call(k, data, 1) }) })
 		mustBeReleased(t, m.cell, "after the call")
 	}
@@ -178,12 +178,12 @@ func TestCallbackValues(t *testing.T) {
 	writers := NewCallbacks[io.Writer]("writers", io.Discard)
 	var c Callback[io.Writer]
 	var b strings.Builder
-	data := c.Set(writers, nil, &b)
+	data := c.Set(writers, Owner{}, &b)
 	writers.Call(data, func(w io.Writer) { fmt.Fprint(w, "text") })
 	if b.String() != "text" {
 		t.Errorf("%q", &b)
 	}
-	c.Set(writers, nil, nil)
+	c.Set(writers, Owner{}, nil)
 	writers.Call(data, func(w io.Writer) {
 		if w != nil {
 			t.Errorf("%v in place of nil", w)
@@ -194,7 +194,7 @@ func TestCallbackValues(t *testing.T) {
 	type pair struct{ a, b int }
 	pairs := NewCallbacks("pairs", pair{})
 	var d Callback[pair]
-	pairs.Call(d.Set(pairs, nil, pair{1, 2}), func(p pair) {
+	pairs.Call(d.Set(pairs, Owner{}, pair{1, 2}), func(p pair) {
 		if p != (pair{1, 2}) {
 			t.Error(p)
 		}
@@ -209,14 +209,14 @@ func TestCallbackCopies(t *testing.T) {
 	var copied []Callback[func(int) int]
 	testcall.Aside(func() {
 		first := make([]Callback[func(int) int], 1)
-		data = first[0].Set(k, nil, plus(1))
+		data = first[0].Set(k, Owner{}, plus(1))
 		copied = append(first, make([]Callback[func(int) int], 100)...) // append copies as well
 	})
 	stale := append(copied[:1:1], Callback[func(int) int]{})
 	runtime.GC()
 	runtime.GC()
 	mustAnswer(t, "of the copy", k, data, 2)
-	if copied[0].Set(k, nil, plus(2)) != data {
+	if copied[0].Set(k, Owner{}, plus(2)) != data {
 		t.Error("the copy has another number")
 	}
 	mustAnswer(t, "of the copy, set again", k, data, 3)
@@ -224,7 +224,7 @@ func TestCallbackCopies(t *testing.T) {
 	mustAnswer(t, "cleared by the copy", k, data, -1)
 
 	// A copy that is left has nothing of the callback that takes the place of that one.
-	next := copied[1].Set(k, nil, plus(3))
+	next := copied[1].Set(k, Owner{}, plus(3))
 	if stale[0].Data() != nil || stale[0].Hold() {
 		t.Error("a copy of a Callback that has ended has a number")
 	}
@@ -239,7 +239,7 @@ func TestCallbackAllocates(t *testing.T) {
 	m := w.own(t, w.pool(Options{}), 1)
 	k := newCalls(t)
 	c := new(Callback[func(int) int])
-	data := c.Set(k, &m.Owner, plus(1))
+	data := c.Set(k, m.Owner(), plus(1))
 	sum := 0
 	if n := testing.AllocsPerRun(1000, func() { sum += call(k, data, 1) }); n != 0 {
 		t.Errorf("%v objects for a call", n)
@@ -249,7 +249,7 @@ func TestCallbackAllocates(t *testing.T) {
 		t.Errorf("%v objects for a call that ended", n)
 	}
 	f := plus(1)
-	if n := testing.AllocsPerRun(1000, func() { c.Clear(); c.Set(k, nil, f) }); n > 1 {
+	if n := testing.AllocsPerRun(1000, func() { c.Clear(); c.Set(k, Owner{}, f) }); n > 1 {
 		t.Errorf("%v objects for Clear and Set", n)
 	}
 	c.Clear()
@@ -275,7 +275,7 @@ func TestCallbackReleaseSeesNone(t *testing.T) {
 	testcall.Aside(func() {
 		for range n {
 			b := &binding{thing: w.own(t, p, 1)}
-			numbers[b.cell] = b.c.Set(k, &b.Owner, func(int) int { return int(b.cell.size) })
+			numbers[b.cell] = b.c.Set(k, b.Owner(), func(int) int { return int(b.cell.size) })
 		}
 	})
 	collectAtMost(t, few, "all", func() bool { return w.alive() == 0 })

@@ -34,7 +34,7 @@ func TestCensus(t *testing.T) {
 		if i%2 == 0 {
 			err = kept[i].Own(p, uintptr(i), i)
 		} else {
-			err = p.Make(&kept[i].owner)
+			err = kept[i].Make(p)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 type readerContext struct {
 	mu     sync.Mutex
 	pool   *Pool
-	reader Owner
+	reader object
 }
 
 var kept any
@@ -35,8 +35,8 @@ func restLittle(t *testing.T) {
 // own pool, and others that do not.
 func TestCheckReleased(t *testing.T) {
 	var resource [1]byte
-	own := func(p *Pool, o *Owner) {
-		if err := p.Own(o, unsafe.Pointer(&resource), 100); err != nil {
+	own := func(p *Pool, o *object) {
+		if err := o.Own(p, unsafe.Pointer(&resource), 100); err != nil {
 			t.Error(err)
 		}
 	}
@@ -86,14 +86,14 @@ func TestCheckReleased(t *testing.T) {
 		{"the state of a resource refers to its owner", func() {
 			c := new(readerContext)
 			c.pool = NewPool(Options{Name: "cycle", Release: func(any, []uintptr) error { return nil }})
-			if err := c.pool.OwnWith(&c.reader, nil, unsafe.Pointer(&resource), 100, c); err != nil {
+			if err := c.reader.OwnWith(c.pool, unsafe.Pointer(&resource), With{Size: 100, State: c}); err != nil {
 				t.Error(err)
 			}
 		}, []string{"1 of cycle"}},
 		{"the state of a resource refers to its pool", func() {
 			c := new(readerContext)
 			c.pool = NewPool(Options{Release: func(any, []uintptr) error { return nil }})
-			if err := c.pool.OwnWith(&c.reader, nil, unsafe.Pointer(&resource), 100, c.pool); err != nil {
+			if err := c.reader.OwnWith(c.pool, unsafe.Pointer(&resource), With{Size: 100, State: c.pool}); err != nil {
 				t.Error(err)
 			}
 		}, nil},
@@ -132,20 +132,20 @@ func TestCheckReleased(t *testing.T) {
 		}, nil},
 		{"Drain", func() {
 			p := NewPool(Options{Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
-			own(p, new(Owner))
+			own(p, new(object))
 			t.Cleanup(func() { p.Drain(0) })
 		}, nil},
 		{"Make", func() {
 			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Construct: func(r []uintptr) (int, error) { return len(r), nil }})
-			if err := p.Make(new(Owner)); err != nil {
+			if err := new(object).Make(p); err != nil {
 				t.Error(err)
 			}
 		}, nil},
 		{"children", func() {
 			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
-			parent := new(Owner)
+			parent := new(object)
 			own(p, parent)
-			if err := p.OwnUnder(new(Owner), parent, unsafe.Pointer(&resource), 100); err != nil {
+			if err := new(object).OwnWith(p, unsafe.Pointer(&resource), With{Size: 100, Parent: parent.Owner()}); err != nil {
 				t.Error(err)
 			}
 		}, nil},
@@ -177,13 +177,13 @@ func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
 	err := CheckReleased(func() {
 		c := new(readerContext)
 		c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func(_ any, _ []uintptr) error { c.mu.TryLock(); return nil }})
-		if err := c.pool.Own(&c.reader, unsafe.Pointer(&resource), 100); err != nil {
+		if err := c.reader.Own(c.pool, unsafe.Pointer(&resource), 100); err != nil {
 			t.Error(err)
 		}
 		maker.Go(func() {
 			for !stop.Load() {
-				var o Owner
-				if err := c.pool.Own(&o, unsafe.Pointer(&resource), 100); err != nil {
+				var o object
+				if err := o.Own(c.pool, unsafe.Pointer(&resource), 100); err != nil {
 					t.Error(err)
 				}
 				o.Close()
@@ -211,23 +211,23 @@ func TestChecks(t *testing.T) {
 	}{
 		"Go memory": {func() {
 			p := pool("image", Options{})
-			var o [3]Owner
-			must(t, p.Own(&o[0], block(), 1))
-			must(t, p.Own(&o[1], unsafe.Pointer(&global), 1))
+			var o [3]object
+			must(t, o[0].Own(p, block(), 1))
+			must(t, o[1].Own(p, unsafe.Pointer(&global), 1))
 			for range 2 {
-				must(t, pool("image", Options{}).Own(&o[2], unsafe.Pointer(new([100]int)), 1))
+				must(t, o[2].Own(pool("image", Options{}), unsafe.Pointer(new([100]int)), 1))
 				must(t, o[2].Close())
 			}
 		}, ofGo, ofGo},
 		"twice": {func() {
 			p, q, b := pool("image", Options{}), pool("picture", Options{Batch: 1}), block()
-			var o [2]Owner
-			must(t, p.Own(&o[0], b, 1))
-			must(t, q.Own(&o[1], b, 1))
+			var o [2]object
+			must(t, o[0].Own(p, b, 1))
+			must(t, o[1].Own(q, b, 1))
 		}, "", "has an owner already, in the pool image"},
 		"Discard": {func() {
 			p, b := pool("image", Options{}), block()
-			must(t, p.Own(new(Owner), b, 1))
+			must(t, new(object).Own(p, b, 1))
 			must(t, p.Discard(b))
 		}, "", "image.Discard: "},
 		"another goroutine": {func() {
@@ -239,23 +239,23 @@ func TestChecks(t *testing.T) {
 		}, "", "made on one goroutine, and one is released on another"},
 		"none": {func() {
 			p, q, b := pool("image", Options{}), pool("drained", Options{Drain: true}), block()
-			var o Owner
+			var o object
 			for range 300 {
-				must(t, p.Own(&o, b, 1))
+				must(t, o.Own(p, b, 1))
 				must(t, o.Close())
-				must(t, p.Own(&o, b, 1))
+				must(t, o.Own(p, b, 1))
 				_, err := o.Disown()
 				must(t, err)
 				must(t, p.Discard(b))
-				var parent, late Owner
-				must(t, p.Own(&parent, block(), 1))
-				must(t, p.OwnUnder(&o, &parent, b, 1))
+				var parent, late object
+				must(t, parent.Own(p, block(), 1))
+				must(t, o.OwnWith(p, b, With{Size: 1, Parent: parent.Owner()}))
 				must(t, o.Close())
 				must(t, parent.Close())
-				if err := p.OwnUnder(&late, &parent, b, 1); err != ErrClosed {
+				if err := late.OwnWith(p, b, With{Size: 1, Parent: parent.Owner()}); err != ErrClosed {
 					t.Error(err)
 				}
-				must(t, q.Own(&late, b, 1))
+				must(t, late.Own(q, b, 1))
 				testcall.Aside(func() { must(t, late.Close()); q.Drain(0) })
 			}
 		}, "", ""},

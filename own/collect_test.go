@@ -67,8 +67,8 @@ func TestCopyKeepsTheResource(t *testing.T) {
 	for _, o := range []Options{{}, {Batch: 1}} {
 		w := newWorld(t, 1)
 		p := w.pool(o)
-		var kept Owner
-		testcall.Aside(func() { kept = w.own(t, p, 16).Owner })
+		var kept object
+		testcall.Aside(func() { kept = w.own(t, p, 16).object })
 		for range few {
 			gc(t)
 		}
@@ -77,7 +77,7 @@ func TestCopyKeepsTheResource(t *testing.T) {
 			t.Error("the copy is closed")
 		}
 		runtime.KeepAlive(kept)
-		kept = Owner{}
+		kept = object{}
 		collectAtMost(t, few, "what the copy kept", func() bool { return w.alive() == 0 })
 		mustDestroy(t, p)
 	}
@@ -94,7 +94,7 @@ func TestMorePsThanAtFirst(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				w.own(t, p, 16)
-				if err := p.Make(&new(thing).Owner); err != nil {
+				if err := new(thing).Make(p); err != nil {
 					t.Error(err)
 				}
 			}
@@ -142,7 +142,7 @@ func TestOneOwnPerCollection(t *testing.T) {
 // while one of them lives.
 func TestGoValuesAreNotKept(t *testing.T) {
 	type large struct {
-		Owner
+		object
 		next *large
 		_    [10_000]byte
 	}
@@ -154,7 +154,7 @@ func TestGoValuesAreNotKept(t *testing.T) {
 		for i := range 50 {
 			m := &large{}
 			m.next = m // a cycle does no harm, as there is no finalizer
-			if err := p.Own(&m.Owner, w.create(1).pointer(), 1); err != nil {
+			if err := m.Own(p, w.create(1).pointer(), 1); err != nil {
 				t.Fatal(err)
 			}
 			if i == 10 {
@@ -186,10 +186,10 @@ func TestGoValuesAreNotKept(t *testing.T) {
 // owned last, in a batch that is not full, is released.
 func TestDroppedTogether(t *testing.T) {
 	type library struct {
-		Owner // of something in another pool
-		pool  *Pool
-		world *world
-		_     [1000]byte
+		object // of something in another pool
+		pool   *Pool
+		world  *world
+		_      [1000]byte
 	}
 	for name, use := range map[string]func(w *world, l *library){
 		"idle":      func(*world, *library) {},
@@ -214,16 +214,16 @@ func TestDroppedTogether(t *testing.T) {
 		},
 		"family of its own": func(w *world, l *library) {
 			q := w.pool(Options{})
-			l.Owner = w.own(t, q, 16).Owner
+			l.object = w.own(t, q, 16).object
 			for range 3 {
 				c := w.createUnder(&w.cells[0], 16)
-				if err := l.pool.OwnUnder(&new(thing).Owner, &l.Owner, c.pointer(), 16); err != nil {
+				if err := new(thing).OwnWith(l.pool, c.pointer(), With{Size: 16, Parent: l.Owner()}); err != nil {
 					t.Fatal(err)
 				}
 			}
 		},
 		"made ahead": func(w *world, l *library) {
-			if err := l.pool.Make(&new(thing).Owner); err != nil {
+			if err := new(thing).Make(l.pool); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -278,7 +278,7 @@ func many(n int, f func()) {
 // and so on.
 func TestGraphDoesNotGrow(t *testing.T) {
 	type node struct {
-		Owner
+		object
 		other *node
 	}
 	n := times(2_000_000)
@@ -319,7 +319,7 @@ func TestGraphDoesNotGrow(t *testing.T) {
 		live[i] = true
 		bytes += size
 		mu.Unlock()
-		if err := p.own(&m.Owner, uintptr(i), size); err != nil {
+		if err := p.own(&m.owner, uintptr(i), size); err != nil {
 			t.Fatal(err)
 		}
 		last[i%len(last)] = m

@@ -1,13 +1,11 @@
 package own
 
 import (
-	"errors"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
@@ -25,7 +23,7 @@ func TestGroupAsParentComesBack(t *testing.T) {
 				return
 			}
 			g.Malloc(50_000)
-			if err := p.ownUnder(&new(thing).Owner, g.Owner(), 1, 16, nil); err != nil {
+			if err := p.ownWith(&new(thing).owner, 1, With{Size: 16, Parent: g.Owner()}); err != nil {
 				t.Error(err)
 			}
 		}
@@ -37,19 +35,20 @@ func TestGroupAsParentComesBack(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestNilOwner leaves no lock behind.
-func TestNilOwner(t *testing.T) {
+// TestNilHandle leaves no lock behind.
+func TestNilHandle(t *testing.T) {
 	p := NewPool(Options{
 		Release:   func(_ any, _ []uintptr) error { return nil },
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
 	})
+	var none *object
 	for name, f := range map[string]func(){
-		"Own":  func() { p.Own(nil, unsafe.Pointer(new(int)), 16) },
-		"Make": func() { p.Make(nil) },
+		"Own":     func() { none.Own(p, unsafe.Pointer(new(int)), 16) },
+		"OwnWith": func() { none.OwnWith(p, unsafe.Pointer(new(int)), With{State: 1}) },
+		"Make":    func() { none.Make(p) },
 	} {
-		var m *cheap.MisuseError
-		if err, _ := testcall.Catch(f).(error); !errors.As(err, &m) {
-			t.Errorf("%s panicked with %v", name, err)
+		if _, ok := testcall.Catch(f).(runtime.Error); !ok {
+			t.Errorf("%s of a nil Handle does not panic as any use of nil does", name)
 		}
 	}
 	p.Stats() // takes all locks
@@ -72,8 +71,8 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 			return nil
 		},
 	})
-	var o Owner
-	if err := p.Make(&o); err != nil {
+	var o object
+	if err := o.Make(p); err != nil {
 		t.Fatal(err)
 	}
 	o.Close()
@@ -96,7 +95,7 @@ func TestDrainedBatchLeavesTheQueue(t *testing.T) {
 	testcall.Aside(func() {
 		for i := range 4 {
 			m := &thing{}
-			if err := p.own(&m.Owner, 1, 16); err != nil {
+			if err := p.own(&m.owner, 1, 16); err != nil {
 				t.Error(err)
 			}
 			if i == 3 {
@@ -125,14 +124,14 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 		Construct: func(r []uintptr) (int, error) { return len(r), nil },
 		Release:   func(_ any, _ []uintptr) error { return nil },
 	})
-	var o Owner
-	if err := p.Make(&o); err != nil {
+	var o object
+	if err := o.Make(p); err != nil {
 		t.Fatal(err)
 	}
 	o.Close()
 	collectAtMost(t, 20, "the stock to be released", func() bool {
-		var o Owner
-		if err := p.own(&o, 1, 16); err != nil {
+		var o object
+		if err := p.own(&o.owner, 1, 16); err != nil {
 			t.Error(err)
 		}
 		o.Close()

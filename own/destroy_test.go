@@ -100,20 +100,20 @@ func TestOwnAfterDestroy(t *testing.T) {
 	w := newWorld(t, 100)
 	parents := w.pool(Options{})
 	parent := w.own(t, parents, 10)
-	for _, o := range []Options{{}, {Batch: 1}, {Drain: true}, {Parent: &parent.Owner}} {
+	for _, o := range []Options{{}, {Batch: 1}, {Drain: true}, {Parent: parent.Owner()}} {
 		p := w.pool(o)
 		mustDestroy(t, p)
 		for _, size := range []int{0, 16, 1 << 20} {
 			c := w.create(size)
-			var m Owner
-			if err := p.Own(&m, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
+			var m object
+			if err := m.Own(p, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
 				t.Errorf("Own: %v", err)
 			}
-			if err := p.own(&m, uintptr(c.pointer()), size); err != ErrDestroyed || !m.Closed() {
+			if err := p.own(&m.owner, uintptr(c.pointer()), size); err != ErrDestroyed || !m.Closed() {
 				t.Errorf("OwnHandle: %v", err)
 			}
-			if o.Parent == nil {
-				if err := p.OwnUnder(&m, &parent.Owner, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
+			if o.Parent == (Owner{}) {
+				if err := m.OwnWith(p, c.pointer(), With{Size: size, Parent: parent.Owner()}); err != ErrDestroyed || !m.Closed() {
 					t.Errorf("OwnUnder: %v", err)
 				}
 			}
@@ -175,7 +175,7 @@ func TestDestroyTakesAsLongAsItIsGiven(t *testing.T) {
 		w := newWorld(t, 1)
 		p := w.pool(Options{})
 		m := w.own(t, p, 10)
-		m.useNumber(func(_ uintptr) {
+		m.owner.useNumber(func(_ uintptr) {
 			ctx := doneAfter(give)
 			if e := destroyError(t, p, ctx); e.InUse != 1 || !errors.Is(e, context.Canceled) {
 				t.Errorf("%+v", e)
@@ -241,7 +241,7 @@ func TestDestroyDuringOwn(t *testing.T) {
 				for {
 					c := w.create(16)
 					m := &thing{cell: c}
-					switch err := p.Own(&m.Owner, c.pointer(), 16); err {
+					switch err := m.Own(p, c.pointer(), 16); err {
 					case nil:
 						held[g] = append(held[g], m)
 						owned.Add(1)

@@ -42,7 +42,7 @@ func TestDestructors(t *testing.T) {
 				p := own.NewPool(o)
 				for i := range n {
 					o := new(thing)
-					if err := p.Own(&o.Owner, l.Create(), 16); err != nil {
+					if err := o.Own(p, l.Create(), 16); err != nil {
 						t.Fatal(err)
 					}
 					switch {
@@ -85,13 +85,13 @@ func TestConstructorRunsOut(t *testing.T) {
 	things := map[unsafe.Pointer]*thing{}
 	for {
 		o := new(thing)
-		err := p.Make(&o.Owner)
+		err := o.Make(p)
 		if errors.Is(err, libc.ErrConstruct) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		r := o.Resource()
+		r := o.Pointer()
 		if things[r] != nil || !l.Use(r, 1) {
 			t.Fatalf("%p was handed out twice, or is destroyed", r)
 		}
@@ -108,7 +108,7 @@ func TestConstructorRunsOut(t *testing.T) {
 		o.Close()
 	}
 	var again thing // the constructor is asked again
-	if err := p.Make(&again.Owner); err != nil {
+	if err := again.Make(p); err != nil {
 		t.Error(err)
 	}
 	again.Close()

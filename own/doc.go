@@ -42,8 +42,8 @@
 // to write, does that in its own Close, before the Close of the Handle. If such a writer
 // is forgotten, its release does not write the last block.
 //
-//   - [Pool.OwnUnder] is for resources that depend on others: children before parents.
-//   - [Pool.OwnWith] is for a resource whose release needs a Go value of its own.
+//   - With.Parent is for resources that depend on others: children before parents.
+//   - With.State is for a resource whose release needs a Go value of its own.
 //   - [Pool.Make] hands out resources that are made in advance, many in one call of C.
 //   - [Pool.Reserve] is for a program with a limit.
 //   - A [Callback] is a function that C calls, and that may refer to its owner.
@@ -196,8 +196,8 @@
 //     within two collections after the last owner of its batch is dropped, in a [Pool] as in a
 //     [Memory]; within four, where the runtime has lost a cleanup, or one of the program blocks.
 //   - The collector does not know how large a resource is. Package pace tells it.
-//   - A pointer into C memory does not keep its owner alive: see [Owner.Use] and
-//     [Owner.Resource].
+//   - A pointer into C memory does not keep its owner alive: see [Handle.Use] and
+//     [Handle.Pointer].
 //   - When main returns, and at os.Exit, queued releases are dropped, unless the
 //     program calls [Flush] before.
 //

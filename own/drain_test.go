@@ -207,12 +207,12 @@ func TestMaxQueued(t *testing.T) {
 		w.own(t, p, 10).Close()
 	}
 	c := w.create(10)
-	var o Owner
+	var o object
 	for range 3 {
-		if err := p.Own(&o, c.pointer(), 10); err != ErrQueueFull || !o.Closed() {
+		if err := o.Own(p, c.pointer(), 10); err != ErrQueueFull || !o.Closed() {
 			t.Errorf("Own with a full queue: %v", err)
 		}
-		if err := p.own(&o, uintptr(c.pointer()), 1<<20); err != ErrQueueFull || !o.Closed() {
+		if err := p.own(&o.owner, uintptr(c.pointer()), 1<<20); err != ErrQueueFull || !o.Closed() {
 			t.Errorf("Own with a full queue: %v", err)
 		}
 	}
@@ -223,11 +223,11 @@ func TestMaxQueued(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	p.Drain(10)
-	if err := p.Own(&o, c.pointer(), 10); err != ErrQueueFull {
+	if err := o.Own(p, c.pointer(), 10); err != ErrQueueFull {
 		t.Errorf("Own with a full queue: %v", err)
 	}
 	p.Drain(1)
-	if err := p.Own(&o, c.pointer(), 10); err != nil {
+	if err := o.Own(p, c.pointer(), 10); err != nil {
 		t.Errorf("Own with room in the queue: %v", err)
 	}
 	o.Close()
@@ -342,7 +342,7 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 	testenv.Skip(t, "asan", "a conversion to unsafe.Pointer makes its variable escape, and each Go object has a red zone")
 	const n = 200_000
 	p := NewPool(Options{Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
-	owners := make([]Owner, n)
+	owners := make([]object, n)
 	heap := func() uint64 {
 		var m runtime.MemStats
 		settle(t)
@@ -352,7 +352,7 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 	}
 	before := heap()
 	for i := range owners {
-		p.own(&owners[i], 1, 16)
+		p.own(&owners[i].owner, 1, 16)
 		owners[i].Close()
 	}
 	if got := p.Drain(0); got != n {

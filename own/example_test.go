@@ -101,7 +101,7 @@ func ExampleOptions() {
 
 // A statement is released before its database, in whatever order the two are
 // closed or forgotten.
-func ExamplePool_OwnUnder() {
+func ExampleNumber_OwnWith_parent() {
 	released := func(what string) func(any, []uintptr) error {
 		return func(_ any, resources []uintptr) error {
 			fmt.Println(what, resources)
@@ -112,7 +112,7 @@ func ExamplePool_OwnUnder() {
 	statements := own.NewPool(own.Options{Name: "Stmt", Numbers: true, Release: released("finalize statement")})
 
 	var db, stmt own.Number[int]
-	if err := errors.Join(db.Own(databases, 1, 1<<20), stmt.OwnUnder(statements, db.Owner(), 7, 0)); err != nil {
+	if err := errors.Join(db.Own(databases, 1, 1<<20), stmt.OwnWith(statements, 7, own.With{Parent: db.Owner()})); err != nil {
 		panic(err)
 	}
 	db.Close()
@@ -154,7 +154,7 @@ func ExampleOwner_SetState() {
 	}
 	var shape own.Number[int]
 	c.mu.Lock()
-	err = shape.OwnUnder(shapes, c.ctx.Owner(), 7, 100)
+	err = shape.OwnWith(shapes, 7, own.With{Size: 100, Parent: c.ctx.Owner()})
 	c.mu.Unlock()
 	fmt.Println(err, shape.Close(), c.ctx.Close())
 	// Output:
@@ -165,7 +165,7 @@ func ExampleOwner_SetState() {
 
 // Each geometry is freed with the handle that made it. A handle has a lock, and refers to no
 // owner.
-func ExamplePool_OwnWith() {
+func ExampleNumber_OwnWith_state() {
 	type handle struct {
 		mu     sync.Mutex
 		number int
@@ -179,8 +179,8 @@ func ExamplePool_OwnWith() {
 	}})
 	var first, second own.Number[int]
 	err := errors.Join(
-		first.OwnWith(geometries, nil, 7, 100, &handle{number: 1}),
-		second.OwnWith(geometries, nil, 8, 100, &handle{number: 2}),
+		first.OwnWith(geometries, 7, own.With{Size: 100, State: &handle{number: 1}}),
+		second.OwnWith(geometries, 8, own.With{Size: 100, State: &handle{number: 2}}),
 	)
 	fmt.Println(err, second.Close(), first.Close())
 	// Output:
@@ -204,7 +204,7 @@ func ExampleHandle_OwnWith() {
 	copy(p[:], "the last block")
 	var out strings.Builder
 	a := new(archive)
-	if err := a.h.OwnWith(archives, nil, p, len(p), &out); err != nil {
+	if err := a.h.OwnWith(archives, p, own.With{Size: len(p), State: &out}); err != nil {
 		panic(err)
 	}
 	err := a.h.Close() // or not: then it is flushed when a is collected

@@ -172,8 +172,8 @@ func (g *Group) Close() error { return g.owner.Close() }
 // Closed reports whether the blocks are freed, or will be after the last Use.
 func (g *Group) Closed() bool { return g.owner.Closed() }
 
-// Owner returns the Owner in g, as a parent of resources: see [Pool.OwnUnder].
-func (g *Group) Owner() *Owner { return &g.owner }
+// Owner returns what names g as the parent of resources; see With.Parent.
+func (g *Group) Owner() Owner { return g.owner.named() }
 
 // KeepAlive marks the last use of the blocks; see [Owner.KeepAlive].
 func (g *Group) KeepAlive() { g.owner.KeepAlive() }

@@ -20,8 +20,8 @@ import (
 
 // A thing owns a resource of C.
 type thing struct {
-	own.Owner      //cheapvet:ignore embedowner the hammer calls all its methods
-	child     bool // depends on another thing, and is not disowned: C would have a wrong record of it
+	own.Handle[unsafe.Pointer]      //cheapvet:ignore embedowner the hammer calls all its methods
+	child                      bool // depends on another thing, and is not disowned: C would have a wrong record of it
 }
 
 // poolKinds are pools that release in different ways. All resources come from
@@ -96,7 +96,7 @@ func (h *hammer) drainAll(max int) (n int) {
 func (h *hammer) create(kind int, parent *thing) *thing {
 	p, o := h.pools[kind].Load(), &thing{child: parent != nil}
 	if poolKinds[kind].name == "make" && parent == nil {
-		if err := p.Make(&o.Owner); err != nil {
+		if err := o.Make(p); err != nil {
 			h.refused(err)
 			return nil
 		}
@@ -106,9 +106,9 @@ func (h *hammer) create(kind int, parent *thing) *thing {
 	var err error
 	switch size := rand.IntN(300); {
 	case parent != nil:
-		err = p.OwnUnder(&o.Owner, &parent.Owner, r, size)
+		err = o.OwnWith(p, r, own.With{Size: size, Parent: parent.Owner()})
 	default:
-		err = p.Own(&o.Owner, r, size)
+		err = o.Own(p, r, size)
 	}
 	if err != nil {
 		h.refused(err)

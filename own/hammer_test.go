@@ -91,7 +91,7 @@ func (x *mix) step(t *testing.T, rnd *rand.Rand) int {
 	case 0, 1, 2:
 		m.Close()
 	case 3:
-		o := m.Owner
+		o := m.object
 		o.Close()
 	case 4, 5:
 		if _, err := m.Disown(); err == nil {
@@ -112,7 +112,7 @@ func (x *mix) step(t *testing.T, rnd *rand.Rand) int {
 		x.pools[rnd.IntN(len(x.pools))].Load().Stats()
 	case 13:
 		m.Closed()
-		m.Resource()
+		m.Pointer()
 	case 14:
 		if rnd.IntN(20) == 0 {
 			x.drain(rnd.IntN(100))
@@ -157,19 +157,19 @@ func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int
 	c := x.w.create(size)
 	m := &thing{cell: c}
 	var err error
-	var over *Owner
+	var over Owner
 	if parent != nil && rnd.IntN(8) == 0 {
 		c.parent = int32(x.w.number(parent.cell))
-		over = &parent.Owner
+		over = parent.Owner()
 		slot = &x.slots[rnd.IntN(len(x.slots))]
 	}
 	switch {
 	case rnd.IntN(8) == 0:
-		err = p.OwnWith(&m.Owner, over, c.pointer(), size, c.hold())
-	case over != nil:
-		err = p.OwnUnder(&m.Owner, over, c.pointer(), size)
+		err = m.OwnWith(p, c.pointer(), With{Size: size, Parent: over, State: c.hold()})
+	case over != (Owner{}):
+		err = m.OwnWith(p, c.pointer(), With{Size: size, Parent: over})
 	default:
-		err = p.Own(&m.Owner, c.pointer(), size)
+		err = m.Own(p, c.pointer(), size)
 	}
 	switch {
 	case err == nil:
@@ -272,7 +272,7 @@ func TestHammerNeverInUse(t *testing.T) {
 			if i%10 == 9 {
 				m := &thing{cell: w.create(16)}
 				m.cell.parent = int32(w.number(things[i-1].cell))
-				if err := p.OwnUnder(&m.Owner, &things[i-1].Owner, m.cell.pointer(), 16); err != nil {
+				if err := m.OwnWith(p, m.cell.pointer(), With{Size: 16, Parent: things[i-1].Owner()}); err != nil {
 					t.Fatal(err)
 				}
 				things[i] = m
@@ -337,7 +337,7 @@ func TestHammerParents(t *testing.T) {
 				if rnd.IntN(4) == 0 {
 					state = m.cell.hold()
 				}
-				switch err := []*Pool{p, q}[rnd.IntN(2)].OwnWith(&m.Owner, &parent.Owner, m.cell.pointer(), 16, state); err {
+				switch err := m.OwnWith([]*Pool{p, q}[rnd.IntN(2)], m.cell.pointer(), With{Size: 16, Parent: parent.Owner(), State: state}); err {
 				case nil:
 					mine[rnd.IntN(len(mine))] = m
 				case ErrClosed:

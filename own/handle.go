@@ -18,10 +18,9 @@ import (
 // P is the type of the pointer, not of what it points to, because Go has no type
 // parameters for structures that C only declares.
 //
-// [Handle.Own], [Handle.OwnUnder], [Handle.OwnWith], [Handle.OwnIn] and [Handle.Make] write to
-// the Handle; meanwhile no other method of it may be called. Later, any goroutine may call its
-// methods. The zero value owns nothing and counts as closed. Copies refer to the same resource,
-// as copies of an Owner do.
+// [Handle.Own], [Handle.OwnWith] and [Handle.Make] write to the Handle; meanwhile no other method
+// of it may be called. Later, any goroutine may call its methods. The zero value owns nothing and
+// counts as closed. Copies refer to the same resource, as copies of an Owner do.
 type Handle[P any] struct{ owner Owner }
 
 // Own makes h the owner of a resource of size bytes in pool; see [Pool.Own].
@@ -29,22 +28,15 @@ func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
 	return pool.Own(&h.owner, pointerOf(resource), size)
 }
 
-// OwnUnder is [Handle.Own] for a resource that depends on a parent; see
-// [Pool.OwnUnder].
-func (h *Handle[P]) OwnUnder(pool *Pool, parent *Owner, resource P, size int) error {
-	return pool.OwnUnder(&h.owner, parent, pointerOf(resource), size)
-}
-
-// OwnWith is [Handle.Own] for a resource with a state of its own, under a parent if that is
-// not nil; see [Pool.OwnWith].
-func (h *Handle[P]) OwnWith(pool *Pool, parent *Owner, resource P, size int, state any) error {
-	return pool.OwnWith(&h.owner, parent, pointerOf(resource), size, state)
-}
-
-// OwnIn is [Handle.Own] of a resource for which room was reserved, under a parent if
-// that is not nil; see [Room.Own].
-func (h *Handle[P]) OwnIn(room *Room, parent *Owner, resource P) error {
-	return room.Own(&h.owner, parent, pointerOf(resource))
+// OwnWith is [Handle.Own] for a resource of which more is told: its parent, a state of its own, a
+// room that was reserved for it. A With that has only a size is [Handle.Own].
+func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error {
+	p := pointerOf(resource)
+	if w.plain() {
+		return pool.Own(&h.owner, p, w.Size)
+	}
+	pool.mustBeAddress(&h.owner, p)
+	return pool.ownWith(&h.owner, uintptr(p), w)
 }
 
 // Make makes h the owner of a resource that the pool's Options.Construct has made; see
@@ -55,10 +47,8 @@ func (h *Handle[P]) Make(pool *Pool) error {
 	return pool.Make(&h.owner)
 }
 
-// Owner returns a copy of the Owner in h, as a parent of other resources.
-func (h *Handle[P]) Owner() *Owner { return copyOf(h.owner) }
-
-func copyOf(o Owner) *Owner { return &o }
+// Owner returns what names h as the parent of other resources.
+func (h *Handle[P]) Owner() Owner { return h.owner.named() }
 
 // Close releases the resource; see [Owner.Close].
 func (h *Handle[P]) Close() error { return h.owner.Close() }
@@ -166,9 +156,9 @@ type Integer interface {
 //
 // Any number may be a resource, 0 as well. Release gets it as a uintptr.
 //
-// [Number.Own], [Number.OwnUnder], [Number.OwnWith], [Number.OwnIn] and [Number.Make] write to
-// the Number; meanwhile no other method of it may be called. Later, any goroutine may call its
-// methods. The zero value owns nothing and counts as closed. Copies refer to the same resource.
+// [Number.Own], [Number.OwnWith] and [Number.Make] write to the Number; meanwhile no other method
+// of it may be called. Later, any goroutine may call its methods. The zero value owns nothing and
+// counts as closed. Copies refer to the same resource.
 type Number[N Integer] struct{ owner Owner }
 
 // Own makes n the owner of a resource of size bytes in pool; see [Pool.Own]. It panics
@@ -178,22 +168,13 @@ func (n *Number[N]) Own(pool *Pool, resource N, size int) error {
 	return pool.own(&n.owner, wordOf(pool, "Own", resource), size)
 }
 
-// OwnUnder is [Number.Own] for a resource that depends on a parent; see
-// [Pool.OwnUnder].
-func (n *Number[N]) OwnUnder(pool *Pool, parent *Owner, resource N, size int) error {
-	return pool.ownUnder(&n.owner, parent, wordOf(pool, "OwnUnder", resource), size, nil)
-}
-
-// OwnWith is [Number.Own] for a resource with a state of its own, under a parent if that is
-// not nil; see [Pool.OwnWith].
-func (n *Number[N]) OwnWith(pool *Pool, parent *Owner, resource N, size int, state any) error {
-	return pool.ownWith(&n.owner, parent, wordOf(pool, "OwnWith", resource), size, state)
-}
-
-// OwnIn is [Number.Own] of a resource for which room was reserved, under a parent if
-// that is not nil; see [Room.Own].
-func (n *Number[N]) OwnIn(room *Room, parent *Owner, resource N) error {
-	return room.own(&n.owner, parent, wordOf(room.mustHavePool("OwnIn"), "OwnIn", resource))
+// OwnWith is [Number.Own] for a resource of which more is told; see [Handle.OwnWith].
+func (n *Number[N]) OwnWith(pool *Pool, resource N, w With) error {
+	word := wordOf(pool, "OwnWith", resource)
+	if w.plain() {
+		return pool.own(&n.owner, word, w.Size)
+	}
+	return pool.ownWith(&n.owner, word, w)
 }
 
 // Discard releases a number that has no owner; see [Pool.Discard].
@@ -215,8 +196,8 @@ func (n *Number[N]) Make(pool *Pool) error {
 	return nil
 }
 
-// Owner returns a copy of the Owner in n, as a parent of other resources.
-func (n *Number[N]) Owner() *Owner { return copyOf(n.owner) }
+// Owner returns what names n as the parent of other resources.
+func (n *Number[N]) Owner() Owner { return n.owner.named() }
 
 // Close releases the resource; see [Owner.Close].
 func (n *Number[N]) Close() error { return n.owner.Close() }

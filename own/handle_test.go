@@ -46,7 +46,8 @@ func TestNumbersNeverBecomePointers(t *testing.T) {
 					}
 					var e *cheap.MisuseError
 					err, _ := testcall.Catch(func() {
-						form.call(n.Owner(), func(resource unsafe.Pointer) {
+						o := n.Owner()
+						form.call(&o, func(resource unsafe.Pointer) {
 							hold(func() unsafe.Pointer { return resource })
 						})
 					}).(error)
@@ -121,7 +122,10 @@ func TestNumbers(t *testing.T) {
 		{"Own", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
 		{"Own, large", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 1<<20) }},
 		{"Own, Parent", Options{Parent: parent.Owner()}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
-		{"OwnUnder", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.OwnUnder(p, parent.Owner(), next, 16) }},
+		{"OwnUnder", Options{}, func(p *Pool, n *Number[uint16]) error {
+			next++
+			return n.OwnWith(p, next, With{Size: 16, Parent: parent.Owner()})
+		}},
 		{"Make", Options{Construct: count}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
 		{"Make, Trace", Options{Construct: count, Trace: true}, func(p *Pool, n *Number[uint16]) error { return n.Make(p) }},
 	} {
@@ -148,7 +152,8 @@ func TestNumbers(t *testing.T) {
 					}
 					for _, form := range pointerForms {
 						mustMisuse(t, "texture."+form.name, func() {
-							form.call(o.Owner(), func(unsafe.Pointer) { t.Error("called") })
+							o := o.Owner()
+							form.call(&o, func(unsafe.Pointer) { t.Error("called") })
 						}, "number", "Number")
 					}
 					o.Use(func(r uint16) {
@@ -225,7 +230,9 @@ func TestHandle(t *testing.T) {
 			var h Handle[*image]
 			own := h.Own
 			if i%2 == 0 {
-				own = func(p *Pool, m *image, size int) error { return h.OwnUnder(p, parent.Owner(), m, size) }
+				own = func(p *Pool, m *image, size int) error {
+					return h.OwnWith(p, m, With{Size: size, Parent: parent.Owner()})
+				}
 			}
 			want := &images[i]
 			if !h.Closed() || h.Pointer() != nil {
@@ -287,18 +294,18 @@ func TestWrongKindOfResource(t *testing.T) {
 	pointers := NewPool(Options{Name: "image", Construct: construct, Release: released(func([]uintptr) {})})
 	numbers := NewPool(Options{Name: "texture", Numbers: true, Construct: construct, Release: released(func([]uintptr) {})})
 	var resource [16]byte
-	var o Owner
+	var o object
 	var h Handle[*[16]byte]
 	var n Number[int]
 	var wrong Handle[uintptr]
 	for i, f := range []func(){
-		func() { numbers.Own(&o, unsafe.Pointer(&resource), 1) },
-		func() { numbers.OwnUnder(&o, &o, unsafe.Pointer(&resource), 1) },
+		func() { o.Own(numbers, unsafe.Pointer(&resource), 1) },
+		func() { o.OwnWith(numbers, unsafe.Pointer(&resource), With{Size: 1, Parent: o.Owner()}) },
 		func() { h.Own(numbers, &resource, 1) },
-		func() { h.OwnUnder(numbers, &o, &resource, 1) },
+		func() { h.OwnWith(numbers, &resource, With{Size: 1, Parent: o.Owner()}) },
 		func() { h.Make(numbers) },
 		func() { n.Own(pointers, 5, 1) },
-		func() { n.OwnUnder(pointers, &o, 5, 1) },
+		func() { n.OwnWith(pointers, 5, With{Size: 1, Parent: o.Owner()}) },
 		func() { n.Make(pointers) },
 		func() { wrong.Own(pointers, 4096, 1) },
 		func() { wrong.Make(pointers) },
@@ -339,8 +346,8 @@ func TestCloseWait(t *testing.T) {
 		}},
 		{"child", Options{}, func(w *world, p *Pool, m *thing) func() {
 			child := w.create(10)
-			o := new(Owner)
-			if err := p.OwnUnder(o, &m.Owner, child.pointer(), 10); err != nil {
+			o := new(object)
+			if err := o.OwnWith(p, child.pointer(), With{Size: 10, Parent: m.Owner()}); err != nil {
 				t.Error(err)
 			}
 			return func() { o.Close() }
@@ -425,8 +432,8 @@ func TestConstructedNumbers(t *testing.T) {
 				return nil
 			},
 		})
-		var o Owner
-		mustMisuse(t, "texture.Make", func() { p.Make(&o) }, fmt.Sprintf("%#x", number), "Options.Numbers", "Number")
+		var o object
+		mustMisuse(t, "texture.Make", func() { o.Make(p) }, fmt.Sprintf("%#x", number), "Options.Numbers", "Number")
 		if !o.Closed() || released[number] != 1 || released[address] != made-1 {
 			t.Errorf("%d were made, released: %v", made, released)
 		}
@@ -445,10 +452,12 @@ func TestOwnRefusesSmallNumbers(t *testing.T) {
 		m := w.own(t, p, 16)
 		numbers := []uintptr{1, batch.LeastAddress - 1}
 		for i := range numbers {
-			var o Owner
+			var o object
 			for _, f := range []func(){
-				func() { p.Own(&o, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
-				func() { p.OwnUnder(&o, &m.Owner, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
+				func() { o.Own(p, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), 16) },
+				func() {
+					o.OwnWith(p, *(*unsafe.Pointer)(unsafe.Pointer(&numbers[i])), With{Size: 16, Parent: m.Owner()})
+				},
 			} {
 				if v := fmt.Sprint(testcall.Catch(f)); !strings.Contains(v, "texture.Own: the resource") || !strings.Contains(v, "Options.Numbers") {
 					fmt.Println(v)

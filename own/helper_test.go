@@ -215,9 +215,12 @@ func (w *world) pool(o Options) *Pool {
 	return NewPool(o)
 }
 
+// An object owns any pointer.
+type object = Handle[unsafe.Pointer]
+
 // A thing is an owner's type, as a binding has it.
 type thing struct {
-	Owner
+	object
 	cell *cell // stands for nothing that a binding would have
 }
 
@@ -225,7 +228,7 @@ type thing struct {
 func (w *world) own(t testing.TB, p *Pool, size int) *thing {
 	t.Helper()
 	m := &thing{cell: w.create(size)}
-	if err := p.Own(&m.Owner, m.cell.pointer(), size); err != nil {
+	if err := m.Own(p, m.cell.pointer(), size); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -235,13 +238,13 @@ func (w *world) own(t testing.TB, p *Pool, size int) *thing {
 // nil.
 func (w *world) ownWith(t testing.TB, p *Pool, parent *thing, size int) *thing {
 	t.Helper()
-	m, over := new(thing), (*Owner)(nil)
+	m, over := new(thing), Owner{}
 	if parent == nil {
 		m.cell = w.create(size)
 	} else {
-		m.cell, over = w.createUnder(parent.cell, size), &parent.Owner
+		m.cell, over = w.createUnder(parent.cell, size), parent.Owner()
 	}
-	if err := p.OwnWith(&m.Owner, over, m.cell.pointer(), size, m.cell.hold()); err != nil {
+	if err := m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: over, State: m.cell.hold()}); err != nil {
 		t.Fatal(err)
 	}
 	return m
@@ -251,7 +254,7 @@ func (w *world) ownWith(t testing.TB, p *Pool, parent *thing, size int) *thing {
 func (w *world) ownUnder(t testing.TB, p *Pool, parent *thing, size int) *thing {
 	t.Helper()
 	m := &thing{cell: w.createUnder(parent.cell, size)}
-	if err := p.OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), size); err != nil {
+	if err := m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: parent.Owner()}); err != nil {
 		t.Fatal(err)
 	}
 	return m

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"runtime"
 	"testing"
 	"unsafe"
@@ -25,11 +26,11 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 	testenv.Skip(t, "asan", "a conversion to unsafe.Pointer makes its variable escape, and each Go object has a red zone")
 	const n = 20_000
 	var resource [1]byte
-	owners := make([]Owner, n)
+	owners := make([]object, n)
 	release := func(_ any, _ []uintptr) error { return nil }
 	construct := func(r []uintptr) (int, error) { return len(r), nil }
-	own := func(t *testing.T, p *Pool, o *Owner) {
-		if err := p.Own(o, unsafe.Pointer(&resource), 100); err != nil {
+	own := func(t *testing.T, p *Pool, o *object) {
+		if err := o.Own(p, unsafe.Pointer(&resource), 100); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,10 +54,10 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 		{"stack", Options{}, func(t *testing.T, p *Pool) {
 			for range n {
 				var m struct {
-					Owner
+					object
 					large [100]int
 				}
-				if err := p.Own(&m.Owner, unsafe.Pointer(&resource), 100); err != nil {
+				if err := m.Own(p, unsafe.Pointer(&resource), 100); err != nil {
 					t.Fatal(err)
 				}
 				m.Use(func(unsafe.Pointer) { m.large[5]++ })
@@ -65,14 +66,26 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 		}, 26},
 		{"Number", Options{Numbers: true}, func(t *testing.T, p *Pool) {
 			for i := range owners {
-				if err := p.own(&owners[i], 1, 100); err != nil {
+				if err := p.own(&owners[i].owner, 1, 100); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}, 26},
+		{"With", Options{}, func(t *testing.T, p *Pool) {
+			for i := range owners {
+				room, err := p.Reserve(context.Background(), 100)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w := []With{{Size: 100}, {Room: room}}[i%2]
+				if err := owners[i].OwnWith(p, unsafe.Pointer(&resource), w); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}, 26},
 		{"Make", Options{Construct: construct, Size: 100}, func(t *testing.T, p *Pool) {
 			for i := range owners {
-				if err := p.Make(&owners[i]); err != nil {
+				if err := owners[i].Make(p); err != nil {
 					t.Fatal(err)
 				}
 			}

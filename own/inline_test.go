@@ -49,7 +49,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 				}
 				if !making {
 					w.own(t, p, 16)
-				} else if err := p.Make(&new(thing).Owner); err != nil {
+				} else if err := new(thing).Make(p); err != nil {
 					t.Error(err)
 				}
 			}
@@ -159,7 +159,7 @@ func TestInlinePanic(t *testing.T) {
 				}
 				m := &thing{cell: w.create(1 << 20)}
 				last = m
-				if caught = testcall.Catch(func() { p.Own(&m.Owner, m.cell.pointer(), 1<<20) }); caught != nil {
+				if caught = testcall.Catch(func() { m.Own(p, m.cell.pointer(), 1<<20) }); caught != nil {
 					break
 				}
 				last = nil
@@ -199,7 +199,7 @@ func TestInlineReportsErrors(t *testing.T) {
 	})
 	testcall.Aside(func() {
 		for i := range 1000 {
-			if err := p.own(&new(thing).Owner, 1, 1<<20); err != nil {
+			if err := p.own(&new(thing).owner, 1, 1<<20); err != nil {
 				t.Error(err)
 			}
 			if i%100 == 0 {
@@ -332,7 +332,7 @@ func TestInlineTrace(t *testing.T) {
 	}})
 	makeOne := func() *thing {
 		m := new(thing)
-		if err := p.Make(&m.Owner); err != nil {
+		if err := m.Make(p); err != nil {
 			t.Error(err)
 		}
 		return m

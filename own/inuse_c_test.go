@@ -43,7 +43,7 @@ func TestHammerInUse(t *testing.T) {
 		var all [objects]*thing
 		for i := range all {
 			all[i] = new(thing)
-			if err := p.Own(&all[i].Owner, l.Create(), 16); err != nil {
+			if err := all[i].Own(p, l.Create(), 16); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,7 +122,7 @@ func TestUseKeepsAlive(t *testing.T) {
 				if i%2 == 1 {
 					from = unshared
 				}
-				if err := from.Own(&o.Owner, l.Create(), 16); err != nil {
+				if err := o.Own(from, l.Create(), 16); err != nil {
 					t.Error(err)
 					return
 				}
@@ -151,7 +151,7 @@ func TestDestroyCountsUses(t *testing.T) {
 	p := own.NewPool(own.Options{Name: "own_test.entry", Release: libc.Destructor(cside.DestroyEntry)})
 	var o, closed thing
 	for _, o := range []*thing{&o, &closed} {
-		if err := p.Own(&o.Owner, l.Create(), 16); err != nil {
+		if err := o.Own(p, l.Create(), 16); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,11 +61,11 @@ func TestLeaksSampled(t *testing.T) {
 	var x byte
 	ptr := unsafe.Pointer(&x)
 	parents := NewPool(nothing())
-	var parent Owner
-	if err := parents.Own(&parent, ptr, 1); err != nil {
+	var parent object
+	if err := parent.Own(parents, ptr, 1); err != nil {
 		t.Fatal(err)
 	}
-	owners := make([]Owner, n)
+	owners := make([]object, n)
 	made, queued, one, told, numbers := nothing(), nothing(), nothing(), nothing(), nothing()
 	made.Construct = func(r []uintptr) (int, error) {
 		for i := range r {
@@ -84,33 +84,33 @@ func TestLeaksSampled(t *testing.T) {
 		o    Options
 		own  func(p *Pool, i int) error
 	}{
-		{"Own", nothing(), func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
-		{"large", nothing(), func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 1<<20) }},
-		{"unknown", nothing(), func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 0) }},
-		{"Numbers", numbers, func(p *Pool, i int) error { return p.own(&owners[i], 7, 100) }},
-		{"Batch", one, func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
-		{"OnCollect", told, func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
-		{"MaxQueued", queued, func(p *Pool, i int) error { return p.Own(&owners[i], ptr, 100) }},
-		{"Make", made, func(p *Pool, i int) error { return p.Make(&owners[i]) }},
-		{"OwnUnder", nothing(), func(p *Pool, i int) error { return p.OwnUnder(&owners[i], &parent, ptr, 100) }},
+		{"Own", nothing(), func(p *Pool, i int) error { return owners[i].Own(p, ptr, 100) }},
+		{"large", nothing(), func(p *Pool, i int) error { return owners[i].Own(p, ptr, 1<<20) }},
+		{"unknown", nothing(), func(p *Pool, i int) error { return owners[i].Own(p, ptr, 0) }},
+		{"Numbers", numbers, func(p *Pool, i int) error { return p.own(&owners[i].owner, 7, 100) }},
+		{"Batch", one, func(p *Pool, i int) error { return owners[i].Own(p, ptr, 100) }},
+		{"OnCollect", told, func(p *Pool, i int) error { return owners[i].Own(p, ptr, 100) }},
+		{"MaxQueued", queued, func(p *Pool, i int) error { return owners[i].Own(p, ptr, 100) }},
+		{"Make", made, func(p *Pool, i int) error { return owners[i].Make(p) }},
+		{"OwnUnder", nothing(), func(p *Pool, i int) error { return owners[i].OwnWith(p, ptr, With{Size: 100, Parent: parent.Owner()}) }},
 		{"Room", nothing(), func(p *Pool, i int) error {
 			room, err := p.Reserve(context.Background(), 100)
 			if err != nil {
 				return err
 			}
-			return room.Own(&owners[i], nil, ptr)
+			return owners[i].OwnWith(p, ptr, With{Room: room})
 		}},
 		{"Memory", Options{}, func(_ *Pool, i int) error {
 			b, err := m.NewBytes(100)
 			if err == nil {
-				owners[i] = b.owner
+				owners[i].owner = b.owner
 			}
 			return err
 		}},
 		{"NewString", Options{}, func(_ *Pool, i int) error {
 			s, err := m.NewString("0123456789")
 			if err == nil {
-				owners[i] = s.owner
+				owners[i].owner = s.owner
 			}
 			return err
 		}},
@@ -187,19 +187,19 @@ func TestLeaksStrata(t *testing.T) {
 	var x byte
 	p := NewPool(nothing())
 	p.SetLeakLevel(LeaksSampled)
-	owners := make([]Owner, 2*n+few)
+	owners := make([]object, 2*n+few)
 	for i := range n {
-		if err := p.Own(&owners[i], unsafe.Pointer(&x), 100); err != nil {
+		if err := owners[i].Own(p, unsafe.Pointer(&x), 100); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range n {
-		if err := p.Own(&owners[n+i], unsafe.Pointer(&x), 1000); err != nil {
+		if err := owners[n+i].Own(p, unsafe.Pointer(&x), 1000); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i := range few {
-		if err := p.Own(&owners[2*n+i], unsafe.Pointer(&x), large); err != nil {
+		if err := owners[2*n+i].Own(p, unsafe.Pointer(&x), large); err != nil {
 			t.Fatal(err)
 		}
 	}

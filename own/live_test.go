@@ -85,7 +85,7 @@ func TestLiveTells(t *testing.T) {
 	}
 	b.Close()
 	b.SetLabel("veal") // closed: nothing to name
-	new(Owner).SetLabel("nothing")
+	new(object).SetLabel("nothing")
 	e := destroyError(t, p, waiting(0))
 	if !slices.Equal(e.Labels, []string{"wheat"}) || !strings.Contains(e.Error(), "1 were never closed (wheat)\n") {
 		t.Errorf("%q, %v", e.Labels, e)

@@ -119,10 +119,10 @@ func loseCleanups(t *testing.T, seed uint64) {
 				var err error
 				switch i / 16 % 4 {
 				case 0:
-					err = p.own(new(Owner), uintptr(i), 100)
+					err = p.own(&new(object).owner, uintptr(i), 100)
 					made.Add(1)
 				case 1:
-					err = exact.own(new(Owner), uintptr(i), 100)
+					err = exact.own(&new(object).owner, uintptr(i), 100)
 					made.Add(1)
 				case 2:
 					_, err = m.NewBytes(100)

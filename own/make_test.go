@@ -46,7 +46,7 @@ func (f *factory) pool(o Options) *Pool {
 func (f *factory) make(t testing.TB, p *Pool) *thing {
 	t.Helper()
 	m := &thing{}
-	if err := p.Make(&m.Owner); err != nil {
+	if err := m.Make(p); err != nil {
 		t.Fatal(err)
 	}
 	f.find(m)
@@ -55,7 +55,7 @@ func (f *factory) make(t testing.TB, p *Pool) *thing {
 
 // find sets a thing's cell to what it owns.
 func (f *factory) find(m *thing) {
-	m.useNumber(func(r uintptr) { m.cell = f.w.at(r) })
+	m.owner.useNumber(func(r uintptr) { m.cell = f.w.at(r) })
 }
 
 // TestMakeHandsOutEachOnce makes, closes and forgets: each owner has a resource
@@ -162,7 +162,7 @@ func TestConstructorFailsMidway(t *testing.T) {
 	var made []*thing
 	for i, want := range []error{nil, nil, nil, oops, oops, nil, nil, intake.ErrMadeNone, nil} {
 		m := &thing{}
-		if err := p.Make(&m.Owner); err != want {
+		if err := m.Make(p); err != want {
 			t.Fatalf("Make %d: %v, want %v", i, err, want)
 		} else if err == nil {
 			f.find(m)
@@ -197,8 +197,8 @@ func TestConstructorErrorSurvivesACollection(t *testing.T) {
 	a := f.make(t, p)
 	gc(t)
 	b := f.make(t, p)
-	var o Owner
-	if err := p.Make(&o); err != oops {
+	var o object
+	if err := o.Make(p); err != oops {
 		t.Errorf("Make: %v, want %v", err, oops)
 	}
 	for _, m := range []*thing{a, b, f.make(t, p)} {
@@ -212,7 +212,7 @@ func TestConstructorErrorSurvivesACollection(t *testing.T) {
 func TestConstructorThatLies(t *testing.T) {
 	for _, n := range []int{-1, 1 << 20} {
 		p := NewPool(Options{Name: "image", Release: func(_ any, _ []uintptr) error { return nil }, Construct: func([]uintptr) (int, error) { return n, nil }})
-		mustMisuse(t, "image.Make", func() { p.Make(new(Owner)) }, "returned")
+		mustMisuse(t, "image.Make", func() { new(object).Make(p) }, "returned")
 		mustDestroy(t, p)
 	}
 }
@@ -227,7 +227,7 @@ func TestConstructorPanics(t *testing.T) {
 		return n, nil
 	}
 	p := f.pool(Options{})
-	if v := testcall.Catch(func() { p.Make(new(Owner)) }); v != "oops" {
+	if v := testcall.Catch(func() { new(object).Make(p) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	f.make(t, p).Close()
@@ -244,7 +244,7 @@ func TestConstructorUsesItsPool(t *testing.T) {
 	var inner thing
 	f.says = func(call, n int) (int, error) {
 		if call == 1 {
-			if err := p.Make(&inner.Owner); err != nil {
+			if err := inner.Make(p); err != nil {
 				t.Error(err)
 			}
 			w.own(t, p, 10).Close()
@@ -270,15 +270,15 @@ func TestMakeMisuse(t *testing.T) {
 	f := &factory{w: newWorld(t, 100)}
 	p := f.pool(Options{Name: "image"})
 	m := f.make(t, p)
-	mustMisuse(t, "image.Make", func() { p.Make(&m.Owner) }, "owns something already")
+	mustMisuse(t, "image.Make", func() { m.Make(p) }, "owns something already")
 	m.Close()
-	if err := p.Make(&m.Owner); err != nil {
+	if err := m.Make(p); err != nil {
 		t.Errorf("Make with an Owner that is closed: %v", err)
 	}
 	m.Close()
 	mustDestroy(t, p)
 	q := f.w.pool(Options{Name: "commit"})
-	mustMisuse(t, "commit.Make", func() { q.Make(new(Owner)) }, "Construct")
+	mustMisuse(t, "commit.Make", func() { new(object).Make(q) }, "Construct")
 	mustDestroy(t, q)
 }
 
@@ -292,8 +292,8 @@ func TestMakeAfterDestroy(t *testing.T) {
 		return n, nil
 	}
 	for range 2 {
-		var o Owner
-		if err := p.Make(&o); err != ErrDestroyed || !o.Closed() {
+		var o object
+		if err := o.Make(p); err != ErrDestroyed || !o.Closed() {
 			t.Errorf("Make: %v", err)
 		}
 	}
@@ -309,7 +309,7 @@ func TestMakeInDrainPool(t *testing.T) {
 	p := f.pool(Options{Drain: true, MaxQueued: 1})
 	m := f.make(t, p)
 	m.Close()
-	if err := p.Make(new(Owner)); err != ErrQueueFull {
+	if err := new(object).Make(p); err != ErrQueueFull {
 		t.Errorf("Make with a full queue: %v", err)
 	}
 	if n := p.Drain(0); n != 1 {
@@ -360,7 +360,7 @@ func TestHammerMake(t *testing.T) {
 			var held []*thing
 			for i := range n / 4 {
 				m := &thing{}
-				if err := p.Make(&m.Owner); err != nil {
+				if err := m.Make(p); err != nil {
 					t.Error(err)
 					return
 				}

@@ -34,8 +34,8 @@ func (m *Memory) NewBytes(n int) (*Bytes, error) {
 	return b, nil
 }
 
-// Owner returns the Owner in b, as a parent of resources: see [Pool.OwnUnder].
-func (b *Bytes) Owner() *Owner { return &b.owner }
+// Owner returns what names b as the parent of resources; see With.Parent.
+func (b *Bytes) Owner() Owner { return b.owner.named() }
 
 // Use calls f with the bytes, which stay valid until f returns, even if the
 // Bytes are closed meanwhile; see [Owner.Use]. f must not keep the slice. Use

@@ -44,7 +44,7 @@ func TestDeadMemoryIsCountedOnce(t *testing.T) {
 					b.Close()
 				case i%3 == 2 && k == 50:
 					child := &thing{cell: w.create(16)}
-					if err := children.OwnUnder(&child.Owner, b.Owner(), child.cell.pointer(), 16); err != nil {
+					if err := child.OwnWith(children, child.cell.pointer(), With{Size: 16, Parent: b.Owner()}); err != nil {
 						t.Error(err)
 					}
 				}

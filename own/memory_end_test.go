@@ -137,7 +137,7 @@ func TestBlockWithChildren(t *testing.T) {
 			for i := range 100 {
 				b := newBytes(t, m, 100)
 				child := &thing{cell: w.create(10)}
-				if err := p.OwnUnder(&child.Owner, b.Owner(), child.cell.pointer(), 10); err != nil {
+				if err := child.OwnWith(p, child.cell.pointer(), With{Size: 10, Parent: b.Owner()}); err != nil {
 					t.Error(err)
 				}
 				if i%2 == 0 && !forget {

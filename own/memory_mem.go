@@ -51,8 +51,8 @@ func mustBePointerFree(op string, ptr any) {
 	}
 }
 
-// Owner returns the Owner in x, as a parent of resources: see [Pool.OwnUnder].
-func (x *Mem[T]) Owner() *Owner { return &x.owner }
+// Owner returns what names x as the parent of resources; see With.Parent.
+func (x *Mem[T]) Owner() Owner { return x.owner.named() }
 
 // Use calls f with the T, which stays valid until f returns, even if the Mem is
 // closed meanwhile; see [Owner.Use]. f must not keep the pointer. Use panics if

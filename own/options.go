@@ -9,7 +9,7 @@ type Options struct {
 
 	// Release destroys one or more resources. It must be set. It must not keep the slice.
 	// state is State, or what [Owner.SetState] has given the parent of the resources, or
-	// that of [Pool.OwnWith]. The package documentation, section Release functions, says
+	// With.State. The package documentation, section Release functions, says
 	// where Release runs, which locks it may take, what it must not refer to, and what
 	// becomes of its errors and panics.
 	//
@@ -88,9 +88,8 @@ type Options struct {
 	// library: other pools do not wait for these workers.
 	Workers int
 
-	// Inline lets Own, OwnUnder, OwnWith, OwnIn and Make release what the collector has found,
-	// on the calling goroutine, once for each batch that they begin. Make does it before it
-	// calls Construct. Where Release calls C's free, that costs less processor time than
+	// Inline lets Own, OwnWith and Make release what the collector has found, on the calling
+	// goroutine, once for each batch that they begin. Make does it before it calls Construct. Where Release calls C's free, that costs less processor time than
 	// workers, because C gets memory back on the thread that asks for more. If no batch is
 	// begun for some milliseconds, workers release.
 	//
@@ -104,9 +103,9 @@ type Options struct {
 	// and the time in which its thread waits for a processor.
 	//
 	// The program promises that Release is quick, and that it holds no lock that Release,
-	// OnCollect or OnReleaseError takes while it calls one of the five. A panic of these
-	// functions may reach the caller of the five. After such a panic of Make, o owns nothing;
-	// after one of the others, o owns the resource.
+	// OnCollect or OnReleaseError takes while it calls one of the three. A panic of these
+	// functions may reach the caller of the three. After such a panic of Make, o owns nothing;
+	// after Own and OwnWith, o owns the resource.
 	Inline bool
 
 	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to
@@ -136,10 +135,52 @@ type Options struct {
 	MaxQueued int
 
 	// Parent is an owner that all resources of the pool depend on: each is released before
-	// the parent's resource; see [Pool.OwnUnder], which is for children of many parents. The
+	// the parent's resource; see With.Parent, which is for children of many parents. The
 	// parent must be open when NewPool is called. The pool does not keep it alive: after the
 	// parent is closed, or found unreachable, Own returns [ErrClosed]. A pool with an owner
 	// takes 2 KB of the Go heap. In a pool for many parents, each parent that has a child takes
 	// 0.8 KB.
-	Parent *Owner
+	Parent Owner
 }
+
+// A With is what [Handle.OwnWith] and [Number.OwnWith] are told of a resource. All fields may be
+// zero.
+type With struct {
+	// Size is the size of the resource in bytes, as [Handle.Own] gets it. With a Room it
+	// is 0, because the Room has the size.
+	Size int
+
+	// Parent is the owner of another resource that this one depends on, as a commit depends
+	// on its repository. Children are released before their parent, also if all become
+	// unreachable together, and if the parent's pool is destroyed. A parent that is closed, or
+	// unreachable, is released after its last child: a child need not refer to the Go value of
+	// its parent. A parent may have a parent itself.
+	//
+	// OwnWith returns [ErrClosed] if the parent is closed or owns nothing, and panics in a pool
+	// with Options.Parent. The zero Owner stands for no parent. No method Owner returns it,
+	// also of a Handle that owns nothing.
+	Parent Owner
+
+	// State, if not nil, is a state of the resource's own, such as the Go value of a callback.
+	// Release gets it, in a call for this resource alone, in place of Options.State and of what
+	// [Owner.SetState] has set.
+	//
+	// The state stays reachable until that call of Release has returned, or until the owner is
+	// disowned. It may refer to the parent's owner. It must not refer to the owner of this
+	// resource, to another owner of the pool, or to an owner of a pool whose resources depend on
+	// the pool's: such an owner is never found unreachable, and only Close and Destroy release
+	// its resource. [CheckReleased] finds this in a test.
+	//
+	// An owner with a state takes 120 bytes more of the Go heap, and is made with a lock, as a
+	// child is; others cost the same. [Pool.Discard] does not know the state: if OwnWith returns
+	// an error, the binding destroys the resource itself.
+	State any
+
+	// Room is what [Pool.Reserve] has returned for the resource. OwnWith ends it. It fails only
+	// after Destroy, with [ErrDestroyed], and if the parent is closed, with [ErrClosed]. OwnWith
+	// panics if the Room is of another pool.
+	Room Room
+}
+
+// plain reports whether OwnWith is Own.
+func (w *With) plain() bool { return w.Parent == (Owner{}) && w.State == nil && w.Room.pool == nil }

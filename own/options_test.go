@@ -8,7 +8,7 @@ import (
 
 func TestBadOptions(t *testing.T) {
 	release := func(_ any, _ []uintptr) error { return nil }
-	var nothing Owner
+	var nothing object
 	w := newWorld(t, 2)
 	q := w.pool(Options{})
 	closed := w.own(t, q, 1)
@@ -33,9 +33,9 @@ func TestBadOptions(t *testing.T) {
 		{Options{Release: release, Inline: true, Workers: 1}, "exclude"},
 		{Options{Release: release, Inline: true, Drain: true}, "exclude"},
 		{Options{Release: release, Inline: true, Thread: true}, "exclude"},
-		{Options{Release: release, Parent: &nothing}, "Parent"},
-		{Options{Release: release, Parent: &closed.Owner}, "Parent"},
-		{Options{Release: release, Parent: &open.Owner, Construct: func([]uintptr) (int, error) { return 0, nil }}, "exclude"},
+		{Options{Release: release, Parent: nothing.Owner()}, "Parent"},
+		{Options{Release: release, Parent: closed.Owner()}, "Parent"},
+		{Options{Release: release, Parent: open.Owner(), Construct: func([]uintptr) (int, error) { return 0, nil }}, "exclude"},
 	} {
 		mustMisuse(t, "own.NewPool", func() { NewPool(row.o) }, row.says)
 	}
@@ -47,11 +47,11 @@ func TestBadOptions(t *testing.T) {
 // TestZeroPool uses a pool that NewPool has not made.
 func TestZeroPool(t *testing.T) {
 	var p Pool
-	var o Owner
+	var o object
 	r := newWorld(t, 1).create(1).pointer()
-	mustMisuse(t, "own.Pool.Own", func() { p.Own(&o, r, 1) }, "NewPool")
+	mustMisuse(t, "own.Pool.Own", func() { o.Own(&p, r, 1) }, "NewPool")
 	mustMisuse(t, "own.Pool.Own", func() { new(Number[int]).Own(&p, 1, 1) }, "NewPool")
-	mustMisuse(t, "own.Pool.Make", func() { p.Make(&o) }, "NewPool")
+	mustMisuse(t, "own.Pool.Make", func() { o.Make(&p) }, "NewPool")
 	//cheapvet:ignore closeforgotten no room is reserved
 	mustMisuse(t, "own.Pool.Reserve", func() { p.Reserve(t.Context(), 1) }, "NewPool")
 	mustMisuse(t, "own.Pool.Destroy", func() { p.Destroy(t.Context()) }, "NewPool")
@@ -65,7 +65,7 @@ func TestDefaults(t *testing.T) {
 	unknown := w.own(t, p, 0)
 	mustStats(t, p, Stats{Live: 1, Bytes: 4 << 10})
 	small, large := w.own(t, p, 64<<10-1), w.own(t, p, 64<<10)
-	if small.ref.Sentinel().Batch == large.ref.Sentinel().Batch {
+	if small.owner.ref.Sentinel().Batch == large.owner.ref.Sentinel().Batch {
 		t.Error("one of 64 KiB shares a batch")
 	}
 	unknown.Close()

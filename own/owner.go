@@ -36,6 +36,15 @@ import (
 // Owner to its pool.
 type Owner struct{ ref batch.Ref }
 
+// named returns o as a parent. That of an owner of nothing is not the zero Owner, which
+// stands for no parent.
+func (o Owner) named() Owner {
+	if o.ref.Sentinel() == nil {
+		o.ref.Index = 1
+	}
+	return o
+}
+
 // Close releases the resource immediately, independently of other owners. A
 // second Close, through the same Owner or a copy, does nothing.
 //

@@ -12,23 +12,23 @@ import (
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
-var _ io.Closer = (*Owner)(nil)
+var _ io.Closer = (*object)(nil)
 
 func TestOwnerIsTwoWords(t *testing.T) {
-	if n := unsafe.Sizeof(Owner{}); n != 2*unsafe.Sizeof(uintptr(0)) {
+	if n := unsafe.Sizeof(object{}); n != 2*unsafe.Sizeof(uintptr(0)) {
 		t.Errorf("an Owner has %d bytes", n)
 	}
 }
 
 func TestZeroOwnerOwnsNothing(t *testing.T) {
-	var o Owner
+	var o object
 	if err := o.Close(); err != nil || !o.Closed() {
 		t.Errorf("Close: %v, Closed: %v", err, o.Closed())
 	}
 	if p, err := o.Disown(); p != nil || err != ErrClosed {
 		t.Errorf("Disown: %v, %v", p, err)
 	}
-	if p := o.Resource(); p != nil {
+	if p := o.Pointer(); p != nil {
 		t.Errorf("Resource: %v", p)
 	}
 	if err := o.TryUse(func(unsafe.Pointer) error { t.Error("called"); return nil }); err != ErrClosed {
@@ -46,8 +46,8 @@ func TestZeroOwnerOwnsNothing(t *testing.T) {
 
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
-	var child Owner
-	if err := p.OwnUnder(&child, &o, w.create(1).pointer(), 1); err != ErrClosed || !child.Closed() {
+	var child object
+	if err := child.OwnWith(p, w.create(1).pointer(), With{Size: 1, Parent: o.Owner()}); err != ErrClosed || !child.Closed() {
 		t.Errorf("OwnUnder: %v", err)
 	}
 	w.destroy(&w.cells[0])
@@ -110,7 +110,7 @@ func TestCopiesAreOneResource(t *testing.T) {
 			t.Errorf("alive after the %d. copy is closed", last)
 		}
 		for i := range copies {
-			if !copies[i].Closed() || copies[i].Resource() != nil {
+			if !copies[i].Closed() || copies[i].Pointer() != nil {
 				t.Errorf("copy %d is not closed after copy %d", i, last)
 			}
 			mustMisuse(t, "image.Use", func() { copies[i].Use(func(unsafe.Pointer) {}) }, "closed")
@@ -133,11 +133,11 @@ func TestStaleOwnerDoesNoHarm(t *testing.T) {
 		if o.Batch == 1 || o.Trace {
 			rounds /= 20
 		}
-		var old [50]Owner // stale, of many batches
+		var old [50]object // stale, of many batches
 		for i := range rounds {
 			resource := unsafe.Pointer(&world[i%len(world)])
 			m := &thing{}
-			if err := p.Own(&m.Owner, resource, 16); err != nil {
+			if err := m.Own(p, resource, 16); err != nil {
 				t.Fatal(err)
 			}
 			old[i%len(old)].Close()
@@ -145,7 +145,7 @@ func TestStaleOwnerDoesNoHarm(t *testing.T) {
 			if m.Closed() || n != i {
 				t.Fatalf("round %d: %d are released, and the new owner's closed: %v", i, n, m.Closed())
 			}
-			old[i%len(old)] = m.Owner
+			old[i%len(old)] = m.object
 			m.Close()
 			if n != i+1 || got != uintptr(resource) {
 				t.Fatalf("round %d: %d are released, %#x last, and that was %p", i, n, got, resource)
@@ -165,8 +165,8 @@ func TestOwnIntoUsedOwner(t *testing.T) {
 	w := newWorld(t, 101)
 	p := w.pool(Options{Name: "image"})
 	m := w.own(t, p, 10)
-	stale := m.Owner
-	mustMisuse(t, "image.Own", func() { p.Own(&m.Owner, w.cells[100].pointer(), 10) }, "owns something already")
+	stale := m.object
+	mustMisuse(t, "image.Own", func() { m.Own(p, w.cells[100].pointer(), 10) }, "owns something already")
 	if m.Closed() || !m.cell.alive() {
 		t.Error("the failed Own did something")
 	}
@@ -176,7 +176,7 @@ func TestOwnIntoUsedOwner(t *testing.T) {
 			t.Fatal("not released")
 		}
 		m.cell = w.create(10)
-		if err := p.Own(&m.Owner, m.cell.pointer(), 10); err != nil {
+		if err := m.Own(p, m.cell.pointer(), 10); err != nil {
 			t.Fatal(err)
 		}
 		stale.Close()
@@ -189,7 +189,7 @@ func TestOwnIntoUsedOwner(t *testing.T) {
 	}
 	w.destroy(m.cell)
 	m.cell = w.create(10)
-	if err := p.Own(&m.Owner, m.cell.pointer(), 10); err != nil {
+	if err := m.Own(p, m.cell.pointer(), 10); err != nil {
 		t.Fatal(err)
 	}
 	m.Close()
@@ -208,12 +208,12 @@ func TestDisown(t *testing.T) {
 		var forgotten []*thing
 		for i := range 50 {
 			m := w.own(t, p, 10)
-			c := m.Owner // a copy
+			c := m.object // a copy
 			resource, err := m.Disown()
 			if err != nil || resource != m.cell.pointer() {
 				t.Fatalf("Disown: %p, %v, and the resource is %p", resource, err, m.cell)
 			}
-			if !m.Closed() || !c.Closed() || m.Resource() != nil {
+			if !m.Closed() || !c.Closed() || m.Pointer() != nil {
 				t.Error("not closed by Disown")
 			}
 			if _, err := m.Disown(); err != ErrClosed {
@@ -243,7 +243,7 @@ func TestDisown(t *testing.T) {
 	var m thing
 	w2 := newWorld(t, 1)
 	q := w2.pool(Options{})
-	if err := q.Own(&m.Owner, w2.create(1).pointer(), 1); err != nil {
+	if err := m.Own(q, w2.create(1).pointer(), 1); err != nil {
 		t.Fatal(err)
 	}
 	m.Close()
@@ -256,12 +256,12 @@ func TestResource(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
 	m := w.own(t, p, 10)
-	if r := m.Resource(); r != m.cell.pointer() {
+	if r := m.Pointer(); r != m.cell.pointer() {
 		t.Errorf("Resource: %p, want %p", r, m.cell)
 	}
 	runtime.KeepAlive(m)
 	m.Close()
-	if m.Resource() != nil {
+	if m.Pointer() != nil {
 		t.Error("Resource of a closed owner")
 	}
 	mustDestroy(t, p)
@@ -277,12 +277,12 @@ func TestResize(t *testing.T) {
 	first.Resize(200)
 	mustStats(t, p, Stats{Live: 2, Bytes: 5200})
 	second := w.own(t, p, 100)
-	if second.ref.Sentinel().Batch != first.ref.Sentinel().Batch {
+	if second.owner.ref.Sentinel().Batch != first.owner.ref.Sentinel().Batch {
 		t.Error("two small ones do not share a batch")
 	}
 	first.Resize(990) // together they are beyond Pinned now
 	third := w.own(t, p, 100)
-	if third.ref.Sentinel().Batch == first.ref.Sentinel().Batch {
+	if third.owner.ref.Sentinel().Batch == first.owner.ref.Sentinel().Batch {
 		t.Error("a batch that outgrew Pinned got one more")
 	}
 	mustStats(t, p, Stats{Live: 4, Bytes: 6190})
@@ -304,8 +304,8 @@ func TestResize(t *testing.T) {
 func TestOwnOfNegativeSize(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
-	var o Owner
-	mustMisuse(t, "image.Own", func() { p.Own(&o, w.create(0).pointer(), -1) }, "negative")
+	var o object
+	mustMisuse(t, "image.Own", func() { o.Own(p, w.create(0).pointer(), -1) }, "negative")
 	if !o.Closed() {
 		t.Error("it owns something")
 	}
@@ -317,9 +317,9 @@ func TestOwnOfNil(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
 	parent := w.own(t, p, 10)
-	var o Owner
-	mustMisuse(t, "image.Own", func() { p.Own(&o, nil, 10) }, "nil")
-	mustMisuse(t, "image.Own", func() { p.OwnUnder(&o, &parent.Owner, nil, 10) }, "nil")
+	var o object
+	mustMisuse(t, "image.Own", func() { o.Own(p, nil, 10) }, "nil")
+	mustMisuse(t, "image.Own", func() { o.OwnWith(p, nil, With{Size: 10, Parent: parent.Owner()}) }, "nil")
 	if !o.Closed() {
 		t.Error("it owns something")
 	}

@@ -16,7 +16,7 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 	bad := released(func([]uintptr) { panic("the oven is hot") })
 	good := released(func([]uintptr) {})
 	failing := func(any, []uintptr) error { return errors.New("it is cold") }
-	forget := func(p *Pool) { testcall.Aside(func() { p.own(&new(thing).Owner, 1, 16) }) }
+	forget := func(p *Pool) { testcall.Aside(func() { p.own(&new(thing).owner, 1, 16) }) }
 	for _, row := range []struct {
 		name string
 		f    func(t *testing.T)
@@ -38,16 +38,16 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 			p := NewPool(Options{Name: "git.Commit", Release: bad})
 			q := NewPool(Options{Name: "git.Tree", Release: good})
 			testcall.Aside(func() {
-				var parent Owner
-				p.own(&parent, 1, 16)
-				q.ownUnder(&new(thing).Owner, &parent, 1, 16, nil)
+				var parent object
+				p.own(&parent.owner, 1, 16)
+				q.ownWith(&new(thing).owner, 1, With{Size: 16, Parent: parent.Owner()})
 				parent.Close()
 			})
 		}},
 		{"OnCollect after a panic that was caught", func(t *testing.T) {
 			q := NewPool(Options{Name: "git.Tree", Release: bad})
-			var o Owner
-			q.own(&o, 1, 16)
+			var o object
+			q.own(&o.owner, 1, 16)
 			testcall.Catch(func() { o.Close() })
 			forget(NewPool(Options{Name: "git.Commit", Release: good, OnCollect: func(Collected) { panic("the oven is hot") }}))
 		}},
@@ -114,7 +114,7 @@ func TestPanicDoesNotStopTheParent(t *testing.T) {
 	w, bad := newWorld(t, 10), newWorld(t, 10)
 	p, q := w.pool(Options{}), bad.pool(Options{})
 	parent, child := w.own(t, p, 10), &thing{cell: bad.create(10)}
-	if err := q.OwnUnder(&child.Owner, &parent.Owner, child.cell.pointer(), 10); err != nil {
+	if err := child.OwnWith(q, child.cell.pointer(), With{Size: 10, Parent: parent.Owner()}); err != nil {
 		t.Fatal(err)
 	}
 	parent.Close()

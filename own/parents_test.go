@@ -150,13 +150,13 @@ func TestClosedParentWaits(t *testing.T) {
 	mate := w.own(t, p, 10)
 	a, b := w.ownUnder(t, p, parent, 10), w.ownUnder(t, p, parent, 10)
 	parent.Close()
-	if !parent.Closed() || parent.Resource() != nil {
+	if !parent.Closed() || parent.Pointer() != nil {
 		t.Error("the parent is not closed")
 	}
 	mustMisuse(t, "repository.Use", func() { parent.Use(func(unsafe.Pointer) {}) }, "closed")
 	c := w.create(10)
-	var late Owner
-	if err := p.OwnUnder(&late, &parent.Owner, c.pointer(), 10); err != ErrClosed || !late.Closed() {
+	var late object
+	if err := late.OwnWith(p, c.pointer(), With{Size: 10, Parent: parent.Owner()}); err != ErrClosed || !late.Closed() {
 		t.Errorf("OwnUnder of a closed parent: %v", err)
 	}
 	w.destroy(c)
@@ -209,7 +209,7 @@ func TestDisownOfParent(t *testing.T) {
 		t.Errorf("Disown: %v", err)
 	}
 	c := w.create(10)
-	if err := q.OwnUnder(new(Owner), &parent.Owner, c.pointer(), 10); err != ErrClosed {
+	if err := new(object).OwnWith(q, c.pointer(), With{Size: 10, Parent: parent.Owner()}); err != ErrClosed {
 		t.Errorf("OwnUnder after Disown: %v", err)
 	}
 	w.destroy(c)
@@ -240,26 +240,26 @@ func TestFailedOwnUnderLeavesTheParent(t *testing.T) {
 		"destroyed": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
 			mustDestroy(t, p)
-			if err := p.OwnUnder(new(Owner), &parent.Owner, resource, 1); err != ErrDestroyed {
+			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrDestroyed {
 				t.Errorf("OwnUnder: %v", err)
 			}
 		},
 		"full": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{Drain: true, MaxQueued: 1})
 			w.own(t, p, 1).Close()
-			if err := p.OwnUnder(new(Owner), &parent.Owner, resource, 1); err != ErrQueueFull {
+			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrQueueFull {
 				t.Errorf("OwnUnder: %v", err)
 			}
 			p.Drain(0)
 		},
 		"negative": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
-			testcall.Catch(func() { p.OwnUnder(new(Owner), &parent.Owner, resource, -1) })
+			testcall.Catch(func() { new(object).OwnWith(p, resource, With{Size: -1, Parent: parent.Owner()}) })
 		},
 		"not vacant": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
 			m := w.own(t, p, 1)
-			testcall.Catch(func() { p.OwnUnder(&m.Owner, &parent.Owner, resource, 1) })
+			testcall.Catch(func() { m.OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}) })
 			m.Close()
 		},
 		"closed meanwhile": func(parent *thing, resource unsafe.Pointer) {
@@ -267,7 +267,7 @@ func TestFailedOwnUnderLeavesTheParent(t *testing.T) {
 			mustDestroy(t, p)
 			parent.Use(func(unsafe.Pointer) {
 				parent.Close()
-				if err := p.OwnUnder(new(Owner), &parent.Owner, resource, 1); err != ErrClosed {
+				if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrClosed {
 					t.Errorf("OwnUnder: %v", err)
 				}
 			})
@@ -292,34 +292,34 @@ func TestParentOption(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{})
 	parent := w.own(t, p, 1<<20)
-	q := w.pool(Options{Name: "commit", Parent: &parent.Owner})
-	own := func(o *Owner) error {
+	q := w.pool(Options{Name: "commit", Parent: parent.Owner()})
+	own := func(o *object) error {
 		c := w.createUnder(parent.cell, 10)
-		err := q.Own(o, c.pointer(), 10)
+		err := o.Own(q, c.pointer(), 10)
 		if err != nil {
 			w.destroy(c)
 		}
 		return err
 	}
-	var kept Owner
+	var kept object
 	if err := own(&kept); err != nil {
 		t.Fatal(err)
 	}
 	gc(t) // seals its batch
 	testcall.Aside(func() {
 		for range 50 {
-			if err := own(&new(thing).Owner); err != nil {
+			if err := own(&new(thing).object); err != nil {
 				t.Fatal(err)
 			}
 		}
 	})
 	other := w.own(t, p, 10)
-	mustMisuse(t, "commit.OwnUnder", func() { q.OwnUnder(new(Owner), &other.Owner, w.cells[0].pointer(), 1) }, "Options.Parent")
+	mustMisuse(t, "commit.OwnWith", func() { new(object).OwnWith(q, w.cells[0].pointer(), With{Size: 1, Parent: other.Owner()}) }, "Options.Parent")
 	other.Close()
 	collectAtMost(t, few, "the children", func() bool { return parent.cell.children.Load() == 1 })
 	parent.Close()
 	mustBeAlive(t, parent.cell, "before its child")
-	if err := own(new(Owner)); err != ErrClosed {
+	if err := own(new(object)); err != ErrClosed {
 		t.Errorf("Own under a closed parent: %v", err)
 	}
 	kept.Close()
@@ -337,7 +337,7 @@ func TestPoolDoesNotKeepItsParent(t *testing.T) {
 	var q *Pool
 	testcall.Aside(func() {
 		o := o
-		o.Parent = &w.own(t, p, 16).Owner
+		o.Parent = w.own(t, p, 16).Owner()
 		q = w.pool(o)
 	})
 	collectAtMost(t, few, "the parent", func() bool { return w.alive() == 0 })
@@ -350,7 +350,7 @@ func TestParentOptionAfterDisown(t *testing.T) {
 	w := newWorld(t, 3)
 	p := w.pool(Options{})
 	parent := w.own(t, p, 16)
-	q := w.pool(Options{Parent: &parent.Owner})
+	q := w.pool(Options{Parent: parent.Owner()})
 	child := w.own(t, q, 16)
 	if _, err := parent.Disown(); err != ErrChildren {
 		t.Errorf("Disown of a parent: %v", err)
@@ -360,7 +360,7 @@ func TestParentOptionAfterDisown(t *testing.T) {
 		t.Errorf("Disown: %v", err)
 	}
 	c := w.create(16)
-	if err := q.Own(new(Owner), c.pointer(), 16); err != ErrClosed {
+	if err := new(object).Own(q, c.pointer(), 16); err != ErrClosed {
 		t.Errorf("Own under a parent that is disowned: %v", err)
 	}
 	w.destroy(c)
@@ -391,8 +391,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 					m = w.ownUnder(t, pool, parent, 16)
 					here.parent = parent.cell
 				}
-				if there, ok := places[m.ref.Sentinel().Batch]; !ok {
-					places[m.ref.Sentinel().Batch] = here
+				if there, ok := places[m.owner.ref.Sentinel().Batch]; !ok {
+					places[m.owner.ref.Sentinel().Batch] = here
 				} else if there != here {
 					t.Fatalf("a batch has owners of %+v and %+v", there, here)
 				} else if parent == exact {
@@ -511,7 +511,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 	family[0].Close()
 	never := 0
 	for _, m := range family {
-		if !m.Closed() && m.ref.Sentinel().Batch.Spec == &p.spec {
+		if !m.Closed() && m.owner.ref.Sentinel().Batch.Spec == &p.spec {
 			never++
 		}
 	}
@@ -658,8 +658,8 @@ func TestParentAllocates(t *testing.T) {
 		const n = 10_000
 		f := func() {
 			for range n {
-				o := new([2]Owner)
-				if err := cmp.Or(parents.own(&o[0], 1, 0), children.ownUnder(&o[1], &o[0], 1, 0, nil)); err != nil {
+				o := new([2]object)
+				if err := cmp.Or(parents.own(&o[0].owner, 1, 0), children.ownWith(&o[1].owner, 1, With{Parent: o[0].Owner()})); err != nil {
 					panic(err)
 				}
 			}

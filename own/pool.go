@@ -100,8 +100,8 @@ func NewPool(o Options) *Pool {
 		bad("Options.MaxQueued has no effect without Drain or Thread; set one of them, or leave it out")
 	case o.NotifyQueued != nil && !o.Drain:
 		bad("Options.NotifyQueued has no effect without Drain; set both or none")
-	case o.Parent != nil && o.Construct != nil:
-		bad("Options.Parent and Construct exclude each other: what is made in advance has no owner that could keep the parent; call OwnUnder")
+	case o.Parent != (Owner{}) && o.Construct != nil:
+		bad("Options.Parent and Construct exclude each other: what is made in advance has no owner that could keep the parent; set With.Parent")
 	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread) || o.Inline && (o.Drain || o.Thread || o.Workers > 0):
 		bad("Options.Drain, Thread, Workers and Inline exclude each other; set one of them")
 	}
@@ -119,7 +119,7 @@ func NewPool(o Options) *Pool {
 		}
 	}
 	var f *batch.Family
-	if o.Parent != nil {
+	if o.Parent != (Owner{}) {
 		t := o.Parent.ref.Sentinel()
 		if t == nil {
 			bad("Options.Parent owns nothing; give it a resource first")
@@ -165,7 +165,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	}
 	p.onCollect = o.OnCollect
 	if tell, name := o.OnCollect, p.spec.Name; tell != nil {
-		// The function must not refer to o, which has a pointer to the parent's owner.
+		// The function must not refer to o, which has the parent's owner.
 		p.spec.OnCollect = func(count int, stack string) {
 			tell(Collected{Pool: name, Count: count, Stack: stack})
 		}
@@ -208,7 +208,7 @@ func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
 		}
 	}
 	p.warnOfGo(resource)
-	return p.ownSlow(o, nil, uintptr(resource), size, nil)
+	return p.ownSlow(o, uintptr(resource), size)
 }
 
 // warnOfGo says once if a resource is in the Go heap. It is called in slow paths, of which the
@@ -254,18 +254,21 @@ func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 			return nil
 		}
 	}
-	return p.ownSlow(o, nil, resource, size, nil)
+	return p.ownSlow(o, resource, size)
 }
 
-// ownSlow is the slow path of Own. If the resource is a child, f is its parent's
-// family. If state is not nil, it is the resource's own state.
-func (p *Pool) ownSlow(o *Owner, f *batch.Family, resource uintptr, size int, state any) error {
+// ownSlow is the slow path of Own.
+func (p *Pool) ownSlow(o *Owner, resource uintptr, size int) error {
 	n := p.sized(size)
 	if n < 0 {
-		panicMisuse(p.spec.Name, "Own", "the size %d is negative; use 0 if it is unknown", size)
+		p.panicNegative("Own", size)
 	}
 	p.mustBeVacant(o, "Own")
-	return p.count(p.intake.Own(&o.ref, f, resource, n, state))
+	return p.count(p.intake.Own(&o.ref, nil, resource, n, nil))
+}
+
+func (p *Pool) panicNegative(op string, size int) {
+	panicMisuse(p.spec.Name, op, "the size %d is negative; use 0 if it is unknown", size)
 }
 
 // count tells package pace of a batch that was begun. No lock is held.
@@ -326,76 +329,52 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 	panicMisuse(p.spec.Name, "Own", "the resource is nil; check the result of the C function before Own")
 }
 
-// OwnUnder is [Pool.Own] for a resource that depends on another one, its parent, as a
-// commit depends on its repository. Children are released before their parent, also if all
-// become unreachable together, and if the parent's pool is destroyed. A parent that is
-// closed, or unreachable, is released after its last child: a child need not refer to the
-// Go value of its parent. A parent may have a parent itself.
-//
-// OwnUnder returns [ErrClosed] if the parent is closed or owns nothing. It panics in
-// a pool with Options.Parent, and if parent is nil. For a resource that may have no parent
-// call [Pool.OwnWith] with a nil state: there a nil parent means none. Owner never returns nil,
-// also of a Handle that owns nothing.
-func (p *Pool) OwnUnder(o, parent *Owner, resource unsafe.Pointer, size int) error {
+// mustBeAddress panics if OwnWith takes no such resource.
+func (p *Pool) mustBeAddress(o *Owner, resource unsafe.Pointer) {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
 		p.panicNothing(o, uintptr(resource))
 	}
 	p.warnOfGo(resource)
-	return p.ownUnder(o, parent, uintptr(resource), size, nil)
 }
 
-// OwnWith is [Pool.Own] for a resource with a state of its own, such as the Go value of a
-// callback. Release gets the state, in a call for this resource alone, in place of
-// Options.State and of what [Owner.SetState] has set. A nil state means none. If parent is
-// not nil, OwnWith is [Pool.OwnUnder].
-//
-// The state stays reachable until that call of Release has returned, or until the owner is
-// disowned. It may refer to the parent's owner. It must not refer to o, to another owner of
-// the pool, or to an owner of a pool whose resources depend on the pool's: such an owner is
-// never found unreachable, and only Close and Destroy release its resource. [CheckReleased]
-// finds this in a test.
-//
-// An owner with a state takes 120 bytes more of the Go heap, and is made with a lock, as a
-// child is; others cost the same. [Pool.Discard] does not know the state: if OwnWith returns
-// an error, the binding destroys the resource itself.
-func (p *Pool) OwnWith(o, parent *Owner, resource unsafe.Pointer, size int, state any) error {
-	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
-		p.panicNothing(o, uintptr(resource))
+// ownWith is OwnWith of a resource that is checked.
+func (p *Pool) ownWith(o *Owner, resource uintptr, w With) error {
+	size, room := p.sized(w.Size), w.Room
+	switch {
+	case room.pool != nil && room.pool != p:
+		panicMisuse(p.spec.Name, "OwnWith", "the Room is one of the pool %s; reserve it in the pool that owns the resource", room.pool.spec.Name)
+	case room.pool != nil && w.Size != 0:
+		panicMisuse(p.spec.Name, "OwnWith", "With.Size is set, and a Room has the size that was reserved; leave one of them out")
+	case w.Parent != (Owner{}) && p.parent:
+		panicMisuse(p.spec.Name, "OwnWith", "the pool has Options.Parent already; leave With.Parent or that option out")
+	case size < 0:
+		p.panicNegative("OwnWith", w.Size)
 	}
-	p.warnOfGo(resource)
-	return p.ownWith(o, parent, uintptr(resource), size, state)
-}
-
-func (p *Pool) ownWith(o, parent *Owner, resource uintptr, size int, state any) error {
-	if parent == nil {
-		return p.ownSlow(o, nil, resource, size, state)
+	p.mustBeVacant(o, "OwnWith")
+	if room.pool != nil {
+		size = room.size
 	}
-	return p.ownUnder(o, parent, resource, size, state)
-}
-
-func (p *Pool) ownUnder(o, parent *Owner, resource uintptr, size int, state any) error {
-	if parent == nil {
-		panicMisuse(p.spec.Name, "OwnUnder", "the parent is nil; pass the Owner of the parent, or call Own")
+	defer room.Release() // after the resource is counted, so that no other takes the room
+	var f *batch.Family
+	if w.Parent != (Owner{}) {
+		t := w.Parent.ref.Sentinel()
+		defer runtime.KeepAlive(t)
+		if t != nil {
+			f = t.Batch.Family(w.Parent.ref.Index)
+		}
+		if f == nil {
+			return ErrClosed
+		}
+	} else if w.State == nil {
+		if t, i := p.intake.Put(resource, size); t != nil {
+			o.ref = batch.RefTo(t, i)
+			return nil
+		}
 	}
-	t := parent.ref.Sentinel()
-	defer runtime.KeepAlive(t)
-	f := p.familyOf(t, parent)
-	if f == nil {
-		return ErrClosed
+	if room.pool != nil {
+		return p.count(p.intake.OwnReserved(&o.ref, f, resource, size, w.State))
 	}
-	return p.ownSlow(o, f, resource, size, state)
-}
-
-// familyOf returns the family of a parent, whose sentinel is t, or nil if the parent is
-// closed or owns nothing.
-func (p *Pool) familyOf(t *batch.Sentinel, parent *Owner) *batch.Family {
-	if t == nil {
-		return nil
-	}
-	if p.parent {
-		panicMisuse(p.spec.Name, "OwnUnder", "the pool has Options.Parent already; call Own, or leave that option out")
-	}
-	return t.Batch.Family(parent.ref.Index)
+	return p.count(p.intake.Own(&o.ref, f, resource, size, w.State))
 }
 
 // Make makes o the owner of a resource that Options.Construct has made. One call of

@@ -28,9 +28,9 @@ func makersOf(t testing.TB, w *world) (all []maker, p *Pool, m *Memory) {
 	return []maker{
 		{"Own", func() error {
 			c := w.create(16)
-			return p.Own(&new(thing).Owner, c.pointer(), 16)
+			return new(thing).Own(p, c.pointer(), 16)
 		}},
-		{"Make", func() error { return p.Make(&new(thing).Owner) }},
+		{"Make", func() error { return new(thing).Make(p) }},
 		{"Memory", func() error { _, err := m.NewBytes(100); return err }},
 		{"Group", func() error { _, err := m.NewGroup(); return err }},
 	}, p, m
@@ -76,7 +76,7 @@ func TestNewPAfterDestroy(t *testing.T) {
 	}
 	var x byte
 	for range 1000 {
-		if err := p.Own(new(Owner), unsafe.Pointer(&x), 1); err != ErrDestroyed {
+		if err := new(object).Own(p, unsafe.Pointer(&x), 1); err != ErrDestroyed {
 			t.Fatal(err)
 		}
 		runtime.Gosched()
@@ -103,13 +103,13 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 		o := &thing{}
 		if kind < 2 {
 			o.cell = x.w.create(16)
-			if err := p.Own(&o.Owner, o.cell.pointer(), 16); err == ErrDestroyed {
+			if err := o.Own(p, o.cell.pointer(), 16); err == ErrDestroyed {
 				x.w.destroy(o.cell)
 				return
 			} else if err != nil {
 				t.Error(err)
 			}
-		} else if err := p.Make(&o.Owner); err == ErrDestroyed {
+		} else if err := o.Make(p); err == ErrDestroyed {
 			return
 		} else if err != nil {
 			t.Error(err)

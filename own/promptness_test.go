@@ -12,7 +12,7 @@ import (
 // TestCollectionsUntilReleased counts the collections from the drop of owners to
 // their release, as the documentation of the package states them.
 func TestCollectionsUntilReleased(t *testing.T) {
-	var parent Owner
+	var parent object
 	var resource [1]byte
 	for _, row := range []struct {
 		name   string
@@ -21,11 +21,13 @@ func TestCollectionsUntilReleased(t *testing.T) {
 		own    func(p *Pool, m *Memory)
 		atMost int
 	}{
-		{"Own", 1, Options{}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 16) }, 2},
-		{"Own", 4, Options{}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 16) }, 2},
-		{"Own, large", 4, Options{}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 1<<20) }, 1},
-		{"Own, a batch each", 4, Options{Batch: 1}, func(p *Pool, _ *Memory) { p.Own(new(Owner), unsafe.Pointer(&resource), 16) }, 1},
-		{"OwnUnder", 4, Options{}, func(p *Pool, _ *Memory) { p.OwnUnder(new(Owner), &parent, unsafe.Pointer(&resource), 16) }, 2},
+		{"Own", 1, Options{}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 16) }, 2},
+		{"Own", 4, Options{}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 16) }, 2},
+		{"Own, large", 4, Options{}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 1<<20) }, 1},
+		{"Own, a batch each", 4, Options{Batch: 1}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 16) }, 1},
+		{"OwnUnder", 4, Options{}, func(p *Pool, _ *Memory) {
+			new(object).OwnWith(p, unsafe.Pointer(&resource), With{Size: 16, Parent: parent.Owner()})
+		}, 2},
 		{"Memory", 1, Options{}, func(_ *Pool, m *Memory) { m.NewBytes(16) }, 2},
 		{"Memory", 4, Options{}, func(_ *Pool, m *Memory) { m.NewBytes(16) }, 2},
 		{"Memory, large", 4, Options{}, func(_ *Pool, m *Memory) { m.NewBytes(1 << 20) }, 1},
@@ -35,7 +37,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %d Ps", row.name, row.procs), func(t *testing.T) {
 			setProcs(t, row.procs)
 			parents := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
-			if err := parents.Own(&parent, unsafe.Pointer(&resource), 16); err != nil {
+			if err := parent.Own(parents, unsafe.Pointer(&resource), 16); err != nil {
 				t.Fatal(err)
 			}
 			const owners, tries = 3, 5

@@ -94,11 +94,11 @@ func TestEqualOwners(t *testing.T) {
 	w := newWorld(t, 3)
 	p := w.pool(Options{})
 	a, b := w.own(t, p, 100), w.own(t, p, 100)
-	same := a.Owner
-	if same != a.Owner || !reflect.DeepEqual(&same, &a.Owner) {
+	same := a.object
+	if same != a.object || !reflect.DeepEqual(&same, &a.object) {
 		t.Error("a copy differs")
 	}
-	if a.Owner == b.Owner || reflect.DeepEqual(&a.Owner, &b.Owner) {
+	if a.object == b.object || reflect.DeepEqual(&a.object, &b.object) {
 		t.Error("owners of two resources are equal")
 	}
 	runtime.KeepAlive(b)

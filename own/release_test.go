@@ -66,8 +66,8 @@ func TestReleaseErrors(t *testing.T) {
 			collect(t, "the forgotten", func() bool { return w.alive() == 1 })
 		}, cold, 10},
 		{"last child", Options{}, func(t *testing.T, w *world, p *Pool, m *thing) {
-			child := new(Owner)
-			must(t, p.OwnUnder(child, &m.Owner, w.create(10).pointer(), 10))
+			child := new(object)
+			must(t, child.OwnWith(p, w.create(10).pointer(), With{Size: 10, Parent: m.Owner()}))
 			must(t, m.Close())
 			if err := child.Close(); err != cold {
 				t.Errorf("Close of the child: %v", err)
@@ -130,8 +130,8 @@ func TestReleaseErrors(t *testing.T) {
 // TestErrorsOfParents fails for a child, its parent and the parent's parent, of which
 // Close of the child returns its own error.
 func TestErrorsOfParents(t *testing.T) {
-	for name, end := range map[string]func(o *Owner){
-		"Close":     func(o *Owner) { o.Close() },
+	for name, end := range map[string]func(o *object){
+		"Close":     func(o *object) { o.Close() },
 		"collector": nil,
 	} {
 		w, l := newWorld(t, 3), told{}
@@ -143,10 +143,10 @@ func TestErrorsOfParents(t *testing.T) {
 		}
 		a, b, c := failing("a"), failing("b"), failing("c")
 		testcall.Aside(func() {
-			top, middle := w.own(t, a, 10), new(Owner)
-			must(t, b.OwnUnder(middle, &top.Owner, w.create(10).pointer(), 10))
-			low := new(Owner)
-			must(t, c.OwnUnder(low, middle, w.create(10).pointer(), 10))
+			top, middle := w.own(t, a, 10), new(object)
+			must(t, middle.OwnWith(b, w.create(10).pointer(), With{Size: 10, Parent: top.Owner()}))
+			low := new(object)
+			must(t, low.OwnWith(c, w.create(10).pointer(), With{Size: 10, Parent: middle.Owner()}))
 			if end == nil {
 				return
 			}
@@ -282,7 +282,7 @@ func TestState(t *testing.T) {
 					next++
 					libraries[i].mu.Lock()
 					libraries[i].children[next] = true
-					must(t, n.OwnUnder(shapes, all[i].Owner(), next, 50))
+					must(t, n.OwnWith(shapes, next, With{Size: 50, Parent: all[i].Owner()}))
 					libraries[i].mu.Unlock()
 					if j%3 == 0 {
 						n.Close()
@@ -356,7 +356,7 @@ func TestStateIsDropped(t *testing.T) {
 		runtime.SetFinalizer(state, func(*[64]byte) { gone <- true })
 		must(t, context.SetState(state))
 	})
-	must(t, child.OwnUnder(children, context.Owner(), 3, 10))
+	must(t, child.OwnWith(children, 3, With{Size: 10, Parent: context.Owner()}))
 	context.Close()
 	child.Close()
 	child = Number[int]{} // its batch has the state, too
@@ -385,7 +385,7 @@ func TestDestroyWaitsForThreadsOfChildren(t *testing.T) {
 	})})
 	var parent, child Number[int]
 	must(t, parent.Own(parents, 1, 10))
-	must(t, child.OwnUnder(children, parent.Owner(), 2, 10))
+	must(t, child.OwnWith(children, 2, With{Size: 10, Parent: parent.Owner()}))
 	if e := destroyError(t, parents, whenWaiting(func() { close(leave) })); e.NeverClosed != 1 || e.Waiting+e.Releasing+e.Queued != 0 {
 		t.Errorf("%+v", e)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
@@ -14,9 +13,9 @@ import (
 )
 
 // A Room is space under a limit for a resource that is about to be made. It is made by
-// [Pool.Reserve]. One of its two methods, or OwnIn of a [Handle] or [Number], ends it.
-// After that it is empty, and so is the zero Room. A Room must not be copied, and only
-// one goroutine at a time may use it.
+// [Pool.Reserve], and ended by OwnWith of a [Handle] or [Number], in With.Room, or by Release. A
+// Room may be copied, and its first end counts: after that it holds no bytes, so a Release does
+// nothing, and OwnWith counts a resource as Own does. The zero Room is none.
 //
 // To drop a Room that has not ended is a mistake. Its bytes are given back after a
 // collection, like a resource whose owner was forgotten. The rooms of a pool are a pool of
@@ -24,7 +23,6 @@ import (
 // name, and [Pools] has it, with the stacks that called Reserve if a [LeakLevel] is set.
 // Stats.Rooms counts the rooms that have not ended.
 type Room struct {
-	_    noCopy
 	pool *Pool
 	size int64
 	held Owner // in the pool of rooms; owns nothing if there was no limit
@@ -150,64 +148,7 @@ func (p *Pool) destroyRooms(ctx context.Context, e *DestroyError) {
 }
 
 // Release gives the room back: the resource was not made.
-func (r *Room) Release() {
-	r.held.Close() // the error is always nil
-	*r = Room{}
-}
-
-// Own makes o the owner of a resource for which the room was reserved; see [Pool.Own].
-// With a parent that is not nil it is [Pool.OwnUnder]. It fails only after Destroy, with
-// [ErrDestroyed], and if the parent is closed, with [ErrClosed]. Own panics if the room
-// is empty.
-func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error {
-	p := r.mustHavePool("Own")
-	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
-		p.panicNothing(o, uintptr(resource))
-	}
-	p.warnOfGo(resource)
-	return r.own(o, parent, uintptr(resource))
-}
-
-func (r *Room) mustHavePool(op string) *Pool {
-	if r.pool == nil {
-		panicMisuse("own.Room", op, "the Room is empty; call Pool.Reserve for each resource")
-	}
-	return r.pool
-}
-
-// own ends the room.
-func (r *Room) own(o, parent *Owner, resource uintptr) error {
-	p, size := r.pool, r.size
-	p.mustBeVacant(o, "Own")
-	if parent == nil {
-		if t, i := p.intake.Put(resource, size); t != nil {
-			o.ref = batch.RefTo(t, i)
-			r.Release() // after the resource is counted, so that no other takes the room
-			return nil
-		}
-	}
-	return r.ownSlow(o, parent, resource)
-}
-
-// ownSlow is the slow path of own.
-func (r *Room) ownSlow(o, parent *Owner, resource uintptr) error {
-	p, size := r.pool, r.size
-	defer r.Release()
-	if parent != nil {
-		return p.ownReservedUnder(o, parent, resource, size)
-	}
-	return p.count(p.intake.OwnReserved(&o.ref, nil, resource, size, nil))
-}
-
-func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) error {
-	t := parent.ref.Sentinel()
-	defer runtime.KeepAlive(t)
-	f := p.familyOf(t, parent)
-	if f == nil {
-		return ErrClosed
-	}
-	return p.count(p.intake.OwnReserved(&o.ref, f, resource, size, nil))
-}
+func (r Room) Release() { r.held.Close() } // the error is always nil
 
 // Discard releases a resource that has no owner, for example because Own has returned an
 // error. It calls the pool's release function with Options.State. In a pool with
@@ -217,8 +158,7 @@ func (p *Pool) ownReservedUnder(o, parent *Owner, resource uintptr, size int64) 
 // function [Discard], and in a pool with Options.Parent.
 //
 // Discard is not for children: it knows neither the state of a parent nor the order of
-// releases. If OwnUnder has returned an error, the binding destroys the resource
-// itself.
+// releases. If OwnWith has returned an error, the binding destroys the resource itself.
 func (p *Pool) Discard(resource unsafe.Pointer) error {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses {
 		p.panicNothing(new(Owner), uintptr(resource))

@@ -48,8 +48,7 @@ func reserved(t *testing.T, p *Pool, rooms []Room, size int) {
 			t.Error(err)
 			return
 		}
-		// In place, because a Room must not be copied.
-		rooms[i].pool, rooms[i].size, rooms[i].held = room.pool, room.size, room.held
+		rooms[i] = room
 	}
 }
 
@@ -160,7 +159,7 @@ func TestRoomAtDestroy(t *testing.T) {
 		t.Errorf("%d bytes are held, %d by rooms", held(), account.Process.Reserved())
 	}
 	var n Number[int]
-	if err := n.OwnIn(&rooms[0], nil, 7); err != ErrDestroyed {
+	if err := n.OwnWith(p, 7, With{Room: rooms[0]}); err != ErrDestroyed {
 		t.Errorf("Own in a room after Destroy: %v", err)
 	}
 	for i := range rooms {
@@ -170,6 +169,25 @@ func TestRoomAtDestroy(t *testing.T) {
 		t.Errorf("%d bytes are held, %d by rooms, when the rooms have ended", held(), account.Process.Reserved())
 	}
 	mustStats(t, p, Stats{})
+}
+
+// TestRoomMisuse passes rooms to an OwnWith that cannot use them. They stay as they are.
+func TestRoomMisuse(t *testing.T) {
+	held := limited(t, math.MaxInt32)
+	release := released(func([]uintptr) {})
+	p, other := NewPool(Options{Name: "image", Numbers: true, Release: release}), NewPool(Options{Name: "other", Numbers: true, Release: release})
+	rooms := make([]Room, 1)
+	reserved(t, p, rooms, 100)
+	var n Number[int]
+	mustMisuse(t, "other.OwnWith", func() { n.OwnWith(other, 7, With{Room: rooms[0]}) }, "the pool image")
+	mustMisuse(t, "image.OwnWith", func() { n.OwnWith(p, 7, With{Room: rooms[0], Size: 100}) }, "With.Size")
+	mustStats(t, p, Stats{Rooms: 1, RoomBytes: 100})
+	if !n.Closed() || held() != 100 {
+		t.Errorf("closed %v, %d bytes are held", n.Closed(), held())
+	}
+	rooms[0].Release()
+	mustDestroy(t, other)
+	mustDestroy(t, p)
 }
 
 // TestRoomDestroyed destroys the pool while Reserve waits. The bytes are given back.
@@ -235,8 +253,8 @@ func TestHammerRooms(t *testing.T) {
 					case i%3 == 0:
 						room.Release()
 					case i%3 == 1:
-						var o Owner
-						if room.Own(&o, nil, unsafe.Pointer(&x)) == nil && i%2 == 0 {
+						var o object
+						if o.OwnWith(p, unsafe.Pointer(&x), With{Room: room}) == nil && i%2 == 0 {
 							o.Close()
 						}
 					}

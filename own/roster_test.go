@@ -23,8 +23,8 @@ func info(name string) (PoolInfo, bool) {
 func TestPools(t *testing.T) {
 	var resource [1]byte
 	p := NewPool(Options{Name: "listed.Pool", Release: func(any, []uintptr) error { return nil }})
-	var o Owner
-	if err := p.Own(&o, unsafe.Pointer(&resource), 100); err != nil {
+	var o object
+	if err := o.Own(p, unsafe.Pointer(&resource), 100); err != nil {
 		t.Fatal(err)
 	}
 	o.SetLabel("first")

@@ -15,28 +15,28 @@ func TestStaleOwners(t *testing.T) {
 	resource := &aByte // not on a stack, which moves
 	released := 0
 	p := NewPool(Options{Release: func(_ any, r []uintptr) error { released += len(r); return nil }})
-	var stale []Owner
+	var stale []object
 	const n = 1000
 	for i := range n {
-		var o Owner
-		if err := p.Own(&o, unsafe.Pointer(resource), 100); err != nil {
+		var o object
+		if err := o.Own(p, unsafe.Pointer(resource), 100); err != nil {
 			t.Fatal(err)
 		}
 		for j := range stale[max(0, len(stale)-40):] {
 			s := &stale[max(0, len(stale)-40)+j]
 			s.Close()
 			s.Resize(1 << 20)
-			if !s.Closed() || s.Resource() != nil || s.number() != 0 {
+			if !s.Closed() || s.Pointer() != nil || s.owner.number() != 0 {
 				t.Fatalf("a stale owner is open")
 			}
 			if _, err := s.Disown(); err != ErrClosed {
 				t.Fatalf("Disown of a stale owner: %v", err)
 			}
-			if err := p.OwnUnder(new(Owner), s, unsafe.Pointer(resource), 1); err != ErrClosed {
+			if err := new(object).OwnWith(p, unsafe.Pointer(resource), With{Size: 1, Parent: s.Owner()}); err != ErrClosed {
 				t.Fatalf("OwnUnder a stale owner: %v", err)
 			}
 			mustPanic(t, func() { s.Use(func(unsafe.Pointer) {}) })
-			mustPanic(t, func() { s.useNumber(func(_ uintptr) {}) })
+			mustPanic(t, func() { s.owner.useNumber(func(_ uintptr) {}) })
 		}
 		if released != i {
 			t.Fatalf("%d released, want %d", released, i)
@@ -44,7 +44,7 @@ func TestStaleOwners(t *testing.T) {
 		if st := p.Stats(); st.Live != 1 || st.Bytes != 100 {
 			t.Fatalf("one owner of 100 bytes is live: %+v", st)
 		}
-		if o.Closed() || o.Resource() != unsafe.Pointer(resource) {
+		if o.Closed() || o.Pointer() != unsafe.Pointer(resource) {
 			t.Fatal("a stale owner has closed another's entry")
 		}
 		stale = append(stale, o)
@@ -96,10 +96,10 @@ func TestOwnByMany(t *testing.T) {
 	})
 	for g := range goroutines {
 		all.Go(func() {
-			var kept [32]Owner
+			var kept [32]object
 			for i := range each {
-				var o Owner
-				if err := p.Own(&o, unsafe.Pointer(&counts[g*each+i]), 10); errors.Is(err, ErrDestroyed) {
+				var o object
+				if err := o.Own(p, unsafe.Pointer(&counts[g*each+i]), 10); errors.Is(err, ErrDestroyed) {
 					break
 				} else if err != nil {
 					t.Error(err)

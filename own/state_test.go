@@ -45,7 +45,7 @@ func TestOwnWith(t *testing.T) {
 	ways := map[string]func(t *testing.T, s *scene){
 		"close": func(_ *testing.T, s *scene) {
 			all(s, func(m *thing) {
-				stale := m.Owner
+				stale := m.object
 				m.Close()
 				stale.Close()
 				m.Close()
@@ -200,7 +200,7 @@ func TestOwnWithStateKept(t *testing.T) {
 	testcall.Aside(func() {
 		s := new(state)
 		kept = weak.Make(s)
-		if err := n.OwnWith(p, nil, 1, 16, s); err != nil {
+		if err := n.OwnWith(p, 1, With{Size: 16, State: s}); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -221,15 +221,15 @@ func TestOwnWithState(t *testing.T) {
 	p := NewPool(o)
 	var parent, child, plain Number[int]
 	if err := errors.Join(
-		parent.OwnWith(p, nil, 1, 16, "parent"),
+		parent.OwnWith(p, 1, With{Size: 16, State: "parent"}),
 		parent.SetState("of its children"),
-		child.OwnWith(p, parent.Owner(), 2, 16, "child"),
-		plain.OwnUnder(p, parent.Owner(), 3, 16),
+		child.OwnWith(p, 2, With{Size: 16, Parent: parent.Owner(), State: "child"}),
+		plain.OwnWith(p, 3, With{Size: 16, Parent: parent.Owner()}),
 	); err != nil {
 		t.Fatal(err)
 	}
 	var none, noneUnder Number[int]
-	if err := errors.Join(none.OwnWith(p, nil, 4, 16, nil), noneUnder.OwnWith(p, parent.Owner(), 5, 16, nil)); err != nil {
+	if err := errors.Join(none.OwnWith(p, 4, With{Size: 16}), noneUnder.OwnWith(p, 5, With{Size: 16, Parent: parent.Owner()})); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []*Number[int]{&none, &noneUnder, &parent, &child, &plain} {
@@ -240,14 +240,14 @@ func TestOwnWithState(t *testing.T) {
 	if want := []any{"pool", "of its children", "child", "of its children", "parent"}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if err := child.OwnWith(p, parent.Owner(), 2, 16, "child"); err != ErrClosed {
+	if err := child.OwnWith(p, 2, With{Size: 16, Parent: parent.Owner(), State: "child"}); err != ErrClosed {
 		t.Errorf("under a closed parent: %v", err)
 	}
 	mustDestroy(t, p)
-	if err := new(Number[int]).OwnWith(p, nil, 2, 16, "late"); err != ErrDestroyed {
+	if err := new(Number[int]).OwnWith(p, 2, With{Size: 16, State: "late"}); err != ErrDestroyed {
 		t.Errorf("after Destroy: %v", err)
 	}
-	mustMisuse(t, "own.Owner.OwnWith", func() { new(Number[int]).OwnWith(NewPool(Options{Release: o.Release}), nil, 2, 16, "") }, "Options.Numbers")
+	mustMisuse(t, "own.Owner.OwnWith", func() { new(Number[int]).OwnWith(NewPool(Options{Release: o.Release}), 2, With{Size: 16, State: ""}) }, "Options.Numbers")
 }
 
 // TestOwnWithErrors has releases with a state of their own fail, panic and end their
@@ -304,7 +304,7 @@ func TestOwnWithErrors(t *testing.T) {
 			p := NewPool(o)
 			testcall.Aside(func() {
 				for i := range 10 {
-					if err := new(Number[int]).OwnWith(p, nil, i, 16, &i); err != nil {
+					if err := new(Number[int]).OwnWith(p, i, With{Size: 16, State: &i}); err != nil {
 						t.Error(err)
 					}
 				}
@@ -329,7 +329,7 @@ func TestOwnWithErrors(t *testing.T) {
 		var first, second Number[int]
 		state := &held{}
 		gone := weak.Make(state)
-		if err := errors.Join(first.OwnWith(p, nil, 1, 16, state), second.OwnWith(p, nil, 2, 16, "second")); err != nil {
+		if err := errors.Join(first.OwnWith(p, 1, With{Size: 16, State: state}), second.OwnWith(p, 2, With{Size: 16, State: "second"})); err != nil {
 			t.Fatal(err)
 		}
 		if v := testcall.Catch(func() { first.Close() }); v != state {
@@ -349,7 +349,7 @@ func TestOwnWithErrors(t *testing.T) {
 	t.Run("Close", func(t *testing.T) {
 		p := NewPool(Options{Numbers: true, Release: func(any, []uintptr) error { return errRelease }})
 		var n Number[int]
-		if err := n.OwnWith(p, nil, 1, 16, "state"); err != nil {
+		if err := n.OwnWith(p, 1, With{Size: 16, State: "state"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.Close(); err != errRelease {
@@ -398,11 +398,11 @@ func TestOwnWithWhileDestroyed(t *testing.T) {
 			wg.Go(func() {
 				for i := range 20 {
 					m := &thing{cell: w.create(16)}
-					over := []*Owner{nil, &parent.Owner}[(i+g)%2]
-					if over != nil {
+					over := []Owner{{}, parent.Owner()}[(i+g)%2]
+					if over != (Owner{}) {
 						m.cell.parent = 0
 					}
-					if err := q.OwnWith(&m.Owner, over, m.cell.pointer(), 16, m.cell.hold()); err != nil {
+					if err := m.OwnWith(q, m.cell.pointer(), With{Size: 16, Parent: over, State: m.cell.hold()}); err != nil {
 						m.cell.parent = -1
 						w.destroy(m.cell)
 					}
@@ -429,7 +429,7 @@ func TestOwnWithAllocates(t *testing.T) {
 	state := any(new(held))
 	_, bytes := mallocs(func() {
 		for i := range owners {
-			if err := owners[i].OwnWith(p, nil, i, 0, state); err != nil {
+			if err := owners[i].OwnWith(p, i, With{State: state}); err != nil {
 				t.Fatal(err)
 			}
 		}

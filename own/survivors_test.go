@@ -33,10 +33,10 @@ func newTallyman(o Options) *tallyman {
 
 var place byte // the address of all their resources
 
-func (w *tallyman) own(t testing.TB, size int) *Owner {
-	o := new(Owner)
+func (w *tallyman) own(t testing.TB, size int) *object {
+	o := new(object)
 	w.live.Add(1)
-	if err := w.pool.Own(o, unsafe.Pointer(&place), size); err != nil {
+	if err := o.Own(w.pool, unsafe.Pointer(&place), size); err != nil {
 		t.Fatal(err)
 	}
 	return o
@@ -89,7 +89,7 @@ func TestSurvivors(t *testing.T) {
 				for 2*stride <= row.one {
 					stride *= 2
 				}
-				var kept []*Owner
+				var kept []*object
 				for i := range row.n {
 					o := w.own(t, row.size)
 					if at == "stride" && i%stride == 0 || at == "random" && rand.IntN(row.one) == 0 {
@@ -119,7 +119,7 @@ func TestSurvivorsInACache(t *testing.T) {
 		n = 100_000
 	}
 	w := newTallyman(Options{})
-	cache := make([]*Owner, n)
+	cache := make([]*object, n)
 	for i := range cache {
 		cache[i] = w.own(t, 1<<10)
 	}
@@ -158,7 +158,7 @@ func TestSurvivorOfClosed(t *testing.T) {
 			w.settle(t)
 			runtime.ReadMemStats(&before)
 			pages := batch.Outside()
-			kept := make([]*Owner, 0, n/each)
+			kept := make([]*object, 0, n/each)
 			for i := range n {
 				if m := w.own(t, 100); i%each == each/2 {
 					kept = append(kept, m)
@@ -168,7 +168,7 @@ func TestSurvivorOfClosed(t *testing.T) {
 			}
 			w.settle(t)
 			runtime.ReadMemStats(&after)
-			inGo := (int64(after.HeapAlloc)-int64(before.HeapAlloc))/int64(len(kept)) - int64(unsafe.Sizeof(Owner{})+unsafe.Sizeof(kept[0]))
+			inGo := (int64(after.HeapAlloc)-int64(before.HeapAlloc))/int64(len(kept)) - int64(unsafe.Sizeof(object{})+unsafe.Sizeof(kept[0]))
 			outside := (batch.Outside() - pages) / int64(len(kept))
 			t.Logf("each keeps %d bytes of the Go heap, and %d outside", inGo, outside)
 			if !race.Build && !osmem.GoBacked && inGo+outside > most { // there objects are larger
@@ -211,7 +211,7 @@ func TestHammerSurvivors(t *testing.T) {
 				for i := range each {
 					c := w.create(16)
 					m := &thing{cell: c}
-					if err := p.Own(&m.Owner, c.pointer(), 16); err != nil {
+					if err := m.Own(p, c.pointer(), 16); err != nil {
 						if p.Discard(c.pointer()); err != ErrDestroyed {
 							t.Error(err)
 						}

@@ -22,22 +22,22 @@ func processor() time.Duration {
 // wait: for two seconds at most 20 ms, ten times what is promised because other goroutines of
 // the process may run, and for an hour in a bubble at most a second, likewise.
 func TestTimeWaiting(t *testing.T) {
-	for name, await := range map[string]func(p *Pool, o *Owner) error{
-		"CloseWait": func(_ *Pool, o *Owner) error { return o.CloseWait(context.Background()) },
-		"Destroy": func(p *Pool, o *Owner) error {
+	for name, await := range map[string]func(p *Pool, o *object) error{
+		"CloseWait": func(_ *Pool, o *object) error { return o.CloseWait(context.Background()) },
+		"Destroy": func(p *Pool, o *object) error {
 			o.Close()
 			return p.Destroy(context.Background())
 		},
-		"Flush": func(p *Pool, o *Owner) error {
+		"Flush": func(p *Pool, o *object) error {
 			o.Close()
 			return Flush(context.Background())
 		},
 	} {
 		wait := func(t *testing.T, d time.Duration) {
 			p := NewPool(Options{Drain: name == "Flush", Release: released(func([]uintptr) {})})
-			var o Owner
+			var o object
 			var x byte
-			if err := p.Own(&o, unsafe.Pointer(&x), 16); err != nil {
+			if err := o.Own(p, unsafe.Pointer(&x), 16); err != nil {
 				t.Fatal(err)
 			}
 			in := make(chan struct{})

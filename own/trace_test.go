@@ -63,24 +63,24 @@ func TestTraceSaysWhoMadeWhatWasNeverClosed(t *testing.T) {
 // TestTraceOfEveryWayToOwn begins with the caller of the package, and has one
 // frame of it.
 func TestTraceOfEveryWayToOwn(t *testing.T) {
-	for name, own := range map[string]func(t *testing.T, w *world, p *Pool, parent *thing, o *Owner) error{
-		"Own": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
-			return p.Own(o, w.create(10).pointer(), 10)
+	for name, own := range map[string]func(t *testing.T, w *world, p *Pool, parent *thing, o *object) error{
+		"Own": func(_ *testing.T, w *world, p *Pool, _ *thing, o *object) error {
+			return o.Own(p, w.create(10).pointer(), 10)
 		},
-		"exact": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
-			return p.Own(o, w.create(10).pointer(), 1<<20)
+		"exact": func(_ *testing.T, w *world, p *Pool, _ *thing, o *object) error {
+			return o.Own(p, w.create(10).pointer(), 1<<20)
 		},
-		"OwnHandle": func(_ *testing.T, w *world, p *Pool, _ *thing, o *Owner) error {
-			return p.own(o, uintptr(w.create(10).pointer()), 10)
+		"OwnHandle": func(_ *testing.T, w *world, p *Pool, _ *thing, o *object) error {
+			return p.own(&o.owner, uintptr(w.create(10).pointer()), 10)
 		},
-		"OwnUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
-			return p.OwnUnder(o, &parent.Owner, w.create(10).pointer(), 10)
+		"OwnUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *object) error {
+			return o.OwnWith(p, w.create(10).pointer(), With{Size: 10, Parent: parent.Owner()})
 		},
-		"OwnHandleUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *Owner) error {
-			return p.ownUnder(o, &parent.Owner, uintptr(w.create(10).pointer()), 10, nil)
+		"OwnHandleUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *object) error {
+			return p.ownWith(&o.owner, uintptr(w.create(10).pointer()), With{Size: 10, Parent: parent.Owner()})
 		},
-		"Make": func(_ *testing.T, _ *world, p *Pool, _ *thing, o *Owner) error {
-			return p.Make(o)
+		"Make": func(_ *testing.T, _ *world, p *Pool, _ *thing, o *object) error {
+			return o.Make(p)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,7 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 			parents := w.pool(Options{})
 			parent := w.own(t, parents, 10)
 			p := (&factory{w: w}).pool(Options{Trace: true})
-			var owners [20]Owner
+			var owners [20]object
 			for i := range owners {
 				if err := own(t, w, p, parent, &owners[i]); err != nil {
 					t.Fatal(err)

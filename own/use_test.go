@@ -141,7 +141,7 @@ func TestUseEndsHoweverItEnds(t *testing.T) {
 	p := w.pool(Options{})
 	for _, use := range []func(m *thing, f func()){
 		func(m *thing, f func()) { m.Use(func(unsafe.Pointer) { f() }) },
-		func(m *thing, f func()) { m.useNumber(func(_ uintptr) { f() }) },
+		func(m *thing, f func()) { m.owner.useNumber(func(_ uintptr) { f() }) },
 	} {
 		m := w.own(t, p, 10)
 		if v := testcall.Catch(func() { use(m, func() { m.Close(); panic("oops") }) }); v != "oops" {
@@ -163,7 +163,7 @@ func TestUseKeepsTheOwnerAlive(t *testing.T) {
 		p := w.pool(o)
 		for _, use := range []func(m *thing, f func()){
 			func(m *thing, f func()) { m.Use(func(unsafe.Pointer) { f() }) },
-			func(m *thing, f func()) { m.useNumber(func(_ uintptr) { f() }) },
+			func(m *thing, f func()) { m.owner.useNumber(func(_ uintptr) { f() }) },
 		} {
 			var c *cell
 			testcall.Aside(func() {
@@ -220,7 +220,7 @@ func TestTooManyUses(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
 	m := w.own(t, p, 10)
-	e := m.ref.Sentinel().At(m.ref.Index)
+	e := m.owner.ref.Sentinel().At(m.owner.ref.Index)
 	e.State += batch.OneUse * (batch.MostUses - 1)
 	m.Use(func(unsafe.Pointer) {
 		mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "1048575")
@@ -275,7 +275,7 @@ func TestDestroyWaitsForUse(t *testing.T) {
 	<-inside
 	wg.Go(func() {
 		wait(t, "Destroy has begun", func() bool {
-			return p.Make(new(Owner)) == ErrDestroyed
+			return new(object).Make(p) == ErrDestroyed
 		})
 		mustBeAlive(t, m.cell, "during Use")
 		close(leave)

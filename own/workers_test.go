@@ -263,7 +263,7 @@ func TestParentOfAnotherPoolIsReleasedByItsWorkers(t *testing.T) {
 		for range 10 {
 			parent := b.w.own(t, parents, 1<<20)
 			m := &thing{cell: w.create(1 << 20)}
-			if err := children.OwnUnder(&m.Owner, &parent.Owner, m.cell.pointer(), 1<<20); err != nil {
+			if err := m.OwnWith(children, m.cell.pointer(), With{Size: 1 << 20, Parent: parent.Owner()}); err != nil {
 				t.Error(err)
 			}
 		}

@@ -39,7 +39,7 @@ func forgetImages(goroutines, images int, factor float64, reserve bool) (o outco
 			for left.Add(-1) >= 0 {
 				size := imageSize()
 				declared := int(float64(size) * factor)
-				h := new(own.Owner)
+				h := new(own.Handle[unsafe.Pointer])
 				var room own.Room
 				if reserve {
 					var err error
@@ -52,9 +52,9 @@ func forgetImages(goroutines, images int, factor float64, reserve bool) (o outco
 				fillBytes(unsafe.Slice((*byte)(p), size)[unsafe.Sizeof(size):])
 				var err error
 				if reserve {
-					err = room.Own(h, nil, p)
+					err = h.OwnWith(pool, p, own.With{Room: room})
 				} else {
-					err = pool.Own(h, p, declared)
+					err = h.Own(pool, p, declared)
 				}
 				if err != nil {
 					panic(err)
@@ -121,7 +121,7 @@ func TestAllInUse(t *testing.T) {
 		longestMetered.limit = time.Millisecond
 		mustPace(Options{Limit: limit})
 		pool := serverPool()
-		var album []*own.Owner
+		var album []*own.Handle[unsafe.Pointer]
 		var e *LimitError
 		m := measure()
 		for o.Failed < 20 && o.Done < 1000 {
@@ -133,9 +133,9 @@ func TestAllInUse(t *testing.T) {
 				o.Failed++
 				continue
 			}
-			h, p := new(own.Owner), cMake(mib)
+			h, p := new(own.Handle[unsafe.Pointer]), cMake(mib)
 			fillBytes(unsafe.Slice((*byte)(p), mib)[unsafe.Sizeof(mib):])
-			if err := room.Own(h, nil, p); err != nil {
+			if err := h.OwnWith(pool, p, own.With{Room: room}); err != nil {
 				panic(err)
 			}
 			album = append(album, h)
@@ -178,7 +178,7 @@ func TestCachesAtLimit(t *testing.T) {
 		pool := serverPool()
 		var caches [3]struct {
 			sync.Mutex
-			images []*own.Owner
+			images []*own.Handle[unsafe.Pointer]
 		}
 		m := measure()
 		for i := range caches {
@@ -205,9 +205,9 @@ func TestCachesAtLimit(t *testing.T) {
 						refused.Add(1)
 						continue
 					}
-					h, p := new(own.Owner), cMake(mib)
+					h, p := new(own.Handle[unsafe.Pointer]), cMake(mib)
 					fillBytes(unsafe.Slice((*byte)(p), mib)[unsafe.Sizeof(mib):])
-					if err := room.Own(h, nil, p); err != nil {
+					if err := h.OwnWith(pool, p, own.With{Room: room}); err != nil {
 						panic(err)
 					}
 					c.Lock()
@@ -241,12 +241,12 @@ func TestAllLive(t *testing.T) {
 		byKernel()
 		mustPace(Options{Limit: 64 * mib})
 		pool := serverPool()
-		album := make([]own.Owner, 200)
+		album := make([]own.Handle[unsafe.Pointer], 200)
 		m := measure()
 		for i := range album {
 			p := cMake(mib)
 			fillBytes(unsafe.Slice((*byte)(p), mib)[unsafe.Sizeof(mib):])
-			if err := pool.Own(&album[i], p, mib); err != nil {
+			if err := album[i].Own(pool, p, mib); err != nil {
 				panic(err)
 			}
 		}

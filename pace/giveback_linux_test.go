@@ -26,14 +26,14 @@ func TestGiveBack(t *testing.T) {
 				const size, images, goroutines = 50 * kib, 500, 8
 				m := measure()
 				pool := serverPool()
-				album := make([]own.Owner, images*goroutines)
+				album := make([]own.Handle[unsafe.Pointer], images*goroutines)
 				var wg sync.WaitGroup
 				for g := range goroutines {
 					wg.Go(func() {
 						for i := g * images; i < (g+1)*images; i++ {
 							p := cMake(size)
 							fillBytes(unsafe.Slice((*byte)(p), size)[unsafe.Sizeof(size):])
-							if err := pool.Own(&album[i], p, size); err != nil {
+							if err := album[i].Own(pool, p, size); err != nil {
 								panic(err)
 							}
 						}

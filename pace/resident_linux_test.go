@@ -386,7 +386,7 @@ func TestLimitTooSmall(t *testing.T) {
 					return nil, err
 				}
 				b := new(own.Number[int])
-				return b, b.OwnIn(&room, nil, 1)
+				return b, b.OwnWith(pool, 1, own.With{Room: room})
 			}
 		},
 		"Account": func() func() (any, error) {

@@ -82,7 +82,7 @@ func cFree(p unsafe.Pointer) {
 
 // serverImage is the object of a binding.
 type serverImage struct {
-	owner own.Owner
+	owner own.Handle[unsafe.Pointer]
 	c     unsafe.Pointer
 }
 
@@ -108,7 +108,7 @@ func serverWays(limit int64) []way {
 	pool := serverPool()
 	forget := func(size int) (*serverImage, error) {
 		m := &serverImage{c: cMake(size)}
-		return m, pool.Own(&m.owner, m.c, size)
+		return m, m.owner.Own(pool, m.c, size)
 	}
 	reserve := func(size int) (*serverImage, error) {
 		room, err := pool.Reserve(context.Background(), size)
@@ -116,7 +116,7 @@ func serverWays(limit int64) []way {
 			return nil, err
 		}
 		m := &serverImage{c: cMake(size)}
-		return m, room.Own(&m.owner, nil, m.c)
+		return m, m.owner.OwnWith(pool, m.c, own.With{Room: room})
 	}
 	return []way{
 		{"Close", nil, forget, func(m *serverImage) { m.owner.Close() }},

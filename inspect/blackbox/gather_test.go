@@ -37,7 +37,9 @@ func (h cHeap) Top(n int) (all []census.CSuspect) {
 }
 
 //go:noinline
-func makesOwners(pool *own.Pool, h *own.Owner, p unsafe.Pointer) error { return pool.Own(h, p, 3<<20) }
+func makesOwners(pool *own.Pool, h *own.Handle[unsafe.Pointer], p unsafe.Pointer) error {
+	return h.Own(pool, p, 3<<20)
+}
 
 //go:noinline
 func makesBlocks(h *cheap.Heap) unsafe.Pointer { return h.Malloc(4 << 20) }
@@ -50,7 +52,7 @@ func TestRecord(t *testing.T) {
 	pool := own.NewPool(own.Options{Name: "pictures", Release: func(any, []uintptr) error { return nil }})
 	pool.SetLeakLevel(own.LeaksAll)
 	var memory [16]byte
-	h := new(own.Owner)
+	h := new(own.Handle[unsafe.Pointer])
 	if err := makesOwners(pool, h, unsafe.Pointer(&memory)); err != nil {
 		t.Fatal(err)
 	}

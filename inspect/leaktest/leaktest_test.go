@@ -52,20 +52,20 @@ func newPool(name string) *own.Pool {
 
 var (
 	conns = newPool("test.Conn")
-	kept  []*own.Owner
+	kept  []*own.Handle[unsafe.Pointer]
 )
 
 //go:noinline
-func open(p *own.Pool) *own.Owner {
-	o := new(own.Owner)
-	if err := p.Own(o, unsafe.Pointer(&resource), len(resource)); err != nil {
+func open(p *own.Pool) *own.Handle[unsafe.Pointer] {
+	o := new(own.Handle[unsafe.Pointer])
+	if err := o.Own(p, unsafe.Pointer(&resource), len(resource)); err != nil {
 		panic(err)
 	}
 	return o
 }
 
 //go:noinline
-func openKept(p *own.Pool) *own.Owner {
+func openKept(p *own.Pool) *own.Handle[unsafe.Pointer] {
 	o := open(p)
 	kept = append(kept, o)
 	return o

@@ -140,7 +140,7 @@ func (m *ownModel) own(t *rapid.T, parent *owned) {
 	if parent == nil {
 		err = r.o.Own(p.Pool, id, size)
 	} else {
-		if err = r.o.OwnUnder(p.Pool, parent.o.Owner(), id, size); !parent.open {
+		if err = r.o.OwnWith(p.Pool, id, own.With{Size: size, Parent: parent.o.Owner()}); !parent.open {
 			want = own.ErrClosed
 		}
 	}

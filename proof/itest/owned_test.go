@@ -59,7 +59,7 @@ func useOwn(t testing.TB) {
 					err = m.n.Make(p)
 				case j%5 == 0:
 					born.Add(1)
-					err = m.n.OwnUnder(p, parent.n.Owner(), 1, 100)
+					err = m.n.OwnWith(p, 1, own.With{Size: 100, Parent: parent.n.Owner()})
 				default:
 					born.Add(1)
 					err = m.n.Own(p, 1, 100)
@@ -238,7 +238,7 @@ func TestCheckFinalizers(t *testing.T) {
 							panic(err)
 						}
 						if i == batch/2 {
-							if err := last.n.OwnUnder(p, m.n.Owner(), 1, 1<<20); err != nil {
+							if err := last.n.OwnWith(p, 1, own.With{Size: 1 << 20, Parent: m.n.Owner()}); err != nil {
 								panic(err)
 							}
 						}

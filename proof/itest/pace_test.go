@@ -141,7 +141,7 @@ func (m *paceModel) own(t *rapid.T) {
 			}
 			return
 		}
-		if err := o.OwnIn(&room, nil, 1); err != nil {
+		if err := o.OwnWith(m.pool, 1, own.With{Room: room}); err != nil {
 			t.Fatal(err)
 		}
 	} else if err := o.Own(m.pool, 1, n); err != nil {

@@ -186,18 +186,16 @@ func (c *checker) poolOf(options *ast.CompositeLit) types.Object {
 	return c.pkg.Receiver(call)
 }
 
-// owns learns from a call such as m.h.Own(pool, ...), or pool.Own(&m.h, ...), of which pool an owner
-// is. The types of a Handle of a type of C are not known.
+// owns learns from a call such as m.h.Own(pool, ...) of which pool an owner is. The types of a Handle of
+// a type of C are not known.
 func (c *checker) owns(call *ast.CallExpr, pools, r releasers) {
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 {
 		return
 	}
 	switch sel.Sel.Name {
-	case "Own", "OwnUnder", "OwnWith", "Make":
-		x, y := c.pkg.Named(sel.X), c.pkg.Named(call.Args[0])
-		r.add(x, pools[y])
-		r.add(y, pools[x])
+	case "Own", "OwnWith", "Make":
+		r.add(c.pkg.Named(sel.X), pools[c.pkg.Named(call.Args[0])])
 	}
 }
 

@@ -68,7 +68,7 @@ type checker struct {
 	pkg    *source.Package
 	units  []*uses.Unit
 	byFunc map[*types.Func]*uses.Unit
-	pools  map[types.Object]bool // variables and fields, rooms in pools as well
+	pools  map[types.Object]bool // variables and fields
 	makes  map[*types.Func]bool
 	known  map[*types.Func]uses.Role // of a method: what it does with its receiver
 }
@@ -125,28 +125,6 @@ func (c *checker) findPools() {
 		})
 	}
 	delete(c.pools, nil)
-	c.findRooms()
-}
-
-// findRooms finds the variables that get a room in such a pool.
-func (c *checker) findRooms() {
-	for _, u := range c.units {
-		u.Own(func(n ast.Node) {
-			s, ok := n.(*ast.AssignStmt)
-			if !ok || len(s.Rhs) != 1 {
-				return
-			}
-			call, ok := ast.Unparen(s.Rhs[0]).(*ast.CallExpr)
-			if !ok {
-				return
-			}
-			sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-			if ok && sel.Sel.Name == "Reserve" && c.pools[c.pkg.Named(sel.X)] {
-				c.pools[c.pkg.Named(s.Lhs[0])] = true
-			}
-		})
-	}
-	delete(c.pools, nil)
 }
 
 func hasOnCollect(e ast.Expr) bool {
@@ -180,11 +158,6 @@ func (c *checker) fate(u *uses.Unit, v types.Object) (stops map[ast.Node]bool, r
 		if use.Role == uses.Writes {
 			continue
 		}
-		if use.Role == uses.Keeps {
-			if call, ok := use.Node.(*ast.CallExpr); ok && c.pools[c.objectOfFun(call)] {
-				continue // pool.Own(&v, ...)
-			}
-		}
 		stops[use.Node] = true
 		returned = returned || use.Role == uses.Leaves
 		closed = closed || use.Role == uses.Frees
@@ -196,13 +169,6 @@ func (c *checker) fate(u *uses.Unit, v types.Object) (stops map[ast.Node]bool, r
 		}
 	}
 	return stops, returned, closed
-}
-
-func (c *checker) objectOfFun(call *ast.CallExpr) types.Object {
-	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
-		return c.pkg.Named(sel.X)
-	}
-	return nil
 }
 
 // closings returns the calls v.Close, v.h.Close and so on, and of literals that have one.

@@ -32,20 +32,14 @@ func (c *checker) owners(u *uses.Unit) []owner {
 			return
 		}
 		switch sel.Sel.Name {
-		case "Own", "OwnUnder", "OwnWith", "OwnIn", "Make":
+		case "Own", "OwnWith", "Make": // o.Own(pool, ...)
 		default:
 			return
 		}
-		var at ast.Expr
-		switch {
-		case c.pools[root(c.pkg, call.Args[0])], c.pools[c.pkg.Named(call.Args[0])]: // o.Own(pool, ...), o.OwnIn(&room, ...)
-			at = sel.X
-		case c.pools[c.pkg.Named(sel.X)]: // pool.Own(&o, ...), room.Own(&o, ...)
-			at = call.Args[0]
-		default:
+		if !c.pools[root(c.pkg, call.Args[0])] && !c.pools[c.pkg.Named(call.Args[0])] {
 			return
 		}
-		if v := root(c.pkg, at); u.Local(v) && !c.alias(u, v) {
+		if v := root(c.pkg, sel.X); u.Local(v) && !c.alias(u, v) {
 			list = append(list, owner{call, v})
 		}
 	})

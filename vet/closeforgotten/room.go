@@ -45,8 +45,7 @@ func isReserve(f *types.Func) bool {
 	return f != nil && f.Name() == "Reserve" && analyzer.Declares(analyzer.Own, f) && f.Signature().Recv() != nil
 }
 
-// endsRoom says what a call does with a room: its methods, and OwnIn of a Handle or Number, end it,
-// and so may any function that gets it.
+// endsRoom says what a call does with a room: its method ends it, and so may any function that gets it.
 func endsRoom(_ *uses.Unit, _ *ast.CallExpr, _ *types.Func, arg int, _ bool) uses.Role {
 	if arg < 0 {
 		return uses.Frees

@@ -18,7 +18,7 @@ var doc string
 var Analyzer = analyzer.New("embedowner", doc, run)
 
 // fields are the names that the message proposes for a field, by the name of its type.
-var fields = map[string]string{"Owner": "owner", "Handle": "h", "Number": "n"}
+var fields = map[string]string{"Handle": "h", "Number": "n"}
 
 func run(pass *analysis.Pass, pkg *source.Package) {
 	if pkg.Types.Path() == analyzer.Own {

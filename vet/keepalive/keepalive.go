@@ -148,7 +148,7 @@ func (c *checker) findFields() {
 	}
 }
 
-// isOwner reports whether a type in the source is Owner, Handle[P] or Number[N] of package own. The
+// isOwner reports whether a type in the source is Handle[P] or Number[N] of package own. The
 // type may be invalid, because P is a type of C.
 func (c *checker) isOwner(e ast.Expr) bool {
 	if index, ok := e.(*ast.IndexExpr); ok {
@@ -159,7 +159,7 @@ func (c *checker) isOwner(e ast.Expr) bool {
 		return false
 	}
 	obj := c.pkg.Info.Uses[sel.Sel]
-	return analyzer.Declares(analyzer.Own, obj) && slices.Contains([]string{"Owner", "Handle", "Number"}, obj.Name())
+	return analyzer.Declares(analyzer.Own, obj) && slices.Contains([]string{"Handle", "Number"}, obj.Name())
 }
 
 // isCPointer reports whether a type in the source may be that of a pointer to C memory.

@@ -112,11 +112,11 @@ func (c *checker) ownerOfResult(call *ast.CallExpr, anyOwner bool) *owned {
 	return &owned{root, f.Origin()}
 }
 
-// handle returns the field f of x.f.Pointer, x.f.Resource or x.f.Value, if it is an owner of package
+// handle returns the field f of x.f.Pointer or x.f.Value, if it is an owner of package
 // own, or nil.
 func (c *checker) handle(method *ast.SelectorExpr) *types.Var {
 	switch method.Sel.Name {
-	case "Pointer", "Resource", "Value":
+	case "Pointer", "Value":
 		if sel, ok := ast.Unparen(method.X).(*ast.SelectorExpr); ok {
 			if v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var); c.handles[v] {
 				return v

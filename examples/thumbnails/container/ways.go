@@ -108,7 +108,7 @@ func (w *way) make(size int) (*object, error) {
 	case w.cleanup:
 		runtime.AddCleanup(o, func(p unsafe.Pointer) { C.free(p) }, o.c)
 	case w.reserve:
-		err = o.handle.OwnIn(&room, nil, o.c)
+		err = o.handle.OwnWith(pool, o.c, own.With{Room: room})
 	default:
 		err = o.handle.Own(pool, o.c, declared)
 	}

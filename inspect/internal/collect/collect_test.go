@@ -16,7 +16,7 @@ var x byte
 
 // A link refers to the next one, and has a finalizer, so it takes a collection of its own.
 type link struct {
-	owner own.Owner
+	owner own.Handle[unsafe.Pointer]
 	next  *link
 }
 
@@ -43,13 +43,13 @@ func TestAll(t *testing.T) {
 		var first *link
 		for range chain {
 			first = &link{next: first}
-			if err := p.Own(&first.owner, unsafe.Pointer(&x), 100); err != nil {
+			if err := first.owner.Own(p, unsafe.Pointer(&x), 100); err != nil {
 				t.Error(err)
 			}
 			runtime.SetFinalizer(first, func(*link) {})
 		}
 		for range alone {
-			if err := p.Own(&new(link).owner, unsafe.Pointer(&x), 100); err != nil {
+			if err := new(link).owner.Own(p, unsafe.Pointer(&x), 100); err != nil {
 				t.Error(err)
 			}
 		}
@@ -65,8 +65,8 @@ func TestAll(t *testing.T) {
 // TestAllWithDrain has releases that wait for a Drain, and a context that is done.
 func TestAllWithDrain(t *testing.T) {
 	p := own.NewPool(own.Options{Name: "drain.Pool", Release: func(any, []uintptr) error { return nil }, Drain: true})
-	var o own.Owner
-	if err := p.Own(&o, unsafe.Pointer(&x), 100); err != nil {
+	var o own.Handle[unsafe.Pointer]
+	if err := o.Own(p, unsafe.Pointer(&x), 100); err != nil {
 		t.Fatal(err)
 	}
 	o.Close()

@@ -25,7 +25,7 @@ func Bare() (*Lifetime, error) {
 			made.Add(int64(n))
 			for range n {
 				o := new(Owned)
-				must(p.Own(&o.Owner, unsafe.Pointer(&aResource), cside.BlockSize))
+				must(o.Owner.Own(p, unsafe.Pointer(&aResource), cside.BlockSize))
 				ownedSink = o
 			}
 			ownedSink = nil
@@ -47,12 +47,12 @@ func Children() (*Lifetime, error) {
 	})
 	parents := own.NewPool(own.Options{Name: "bench.parent", Release: func(any, []uintptr) error { return nil }})
 	parent, context1 := new(Owned), new([1]byte)
-	must(parents.Own(&parent.Owner, unsafe.Pointer(&aResource), 1))
+	must(parent.Owner.Own(parents, unsafe.Pointer(&aResource), 1))
 	must(parent.Owner.SetState(context1))
 	l := onPool(p, func(n int) {
 		for range n {
 			o := new(Owned)
-			must(p.OwnUnder(&o.Owner, &parent.Owner, cside.CreateBlock(), cside.BlockSize))
+			must(o.Owner.OwnWith(p, cside.CreateBlock(), own.With{Size: cside.BlockSize, Parent: parent.Owner.Owner()}))
 			ownedSink = o
 		}
 		ownedSink = nil

@@ -15,7 +15,7 @@ import (
 
 // An Owned object is as large as a Plain one. The field is exported for benchmarks that
 // time the methods of an Owner.
-type Owned struct{ Owner own.Owner }
+type Owned struct{ Owner own.Handle[unsafe.Pointer] }
 
 var _ = [1]struct{}{}[unsafe.Sizeof(Owned{})-unsafe.Sizeof(Plain{})]
 
@@ -54,7 +54,7 @@ func ClosePool(p *own.Pool) error {
 // memory.
 func NewOwned(p *own.Pool) *Owned {
 	o := new(Owned)
-	must(p.Own(&o.Owner, cside.CreateBlock(), cside.BlockSize))
+	must(o.Owner.Own(p, cside.CreateBlock(), cside.BlockSize))
 	return o
 }
 
@@ -96,7 +96,7 @@ func makes(p *own.Pool) (*Lifetime, error) {
 	l := onPool(p, func(n int) {
 		for range n {
 			o := new(Owned)
-			must(p.Make(&o.Owner))
+			must(o.Owner.Make(p))
 			ownedSink = o
 		}
 		ownedSink = nil

@@ -73,7 +73,7 @@ type large struct {
 type largeObject struct {
 	object any
 	block  unsafe.Pointer
-	closes *own.Owner // nil if it is forgotten
+	closes *own.Handle[unsafe.Pointer] // nil if it is forgotten
 }
 
 // done ends the use of an object.
@@ -105,7 +105,7 @@ func ownLarge(closes bool) *large {
 	return &large{tally: t, make: func(size int) largeObject {
 		o := new(lifetime.Owned)
 		block := needed(cside.Malloc(size))
-		if err := p.Own(&o.Owner, block, size); err != nil {
+		if err := o.Owner.Own(p, block, size); err != nil {
 			panic(err) // the pool is open, and has no limit
 		}
 		if closes {

@@ -26,8 +26,8 @@ type object[Rest any] struct {
 // An owning object has an Owner instead of the word.
 type owning[Rest any] struct {
 	rest  Rest
-	_     [16 - unsafe.Sizeof(own.Owner{})]byte
-	owner own.Owner
+	_     [16 - unsafe.Sizeof(own.Handle[unsafe.Pointer]{})]byte
+	owner own.Handle[unsafe.Pointer]
 }
 
 // Sizes of objects that are always measured. The others are measured if -run names the
@@ -177,7 +177,7 @@ func withOwner[Rest any]() measure.Work {
 	w := t.work(func(n int) {
 		for range n {
 			o := new(owning[Rest])
-			if err := p.Own(&o.owner, unsafe.Pointer(&resource), ownedBytes); err != nil {
+			if err := o.owner.Own(p, unsafe.Pointer(&resource), ownedBytes); err != nil {
 				panic(err) // the pool is open, and has no limit
 			}
 			sizeSink = unsafe.Pointer(o)

@@ -3,6 +3,7 @@
 package guide_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -204,7 +205,7 @@ func Example_paceLimit() {
 
 	var album []*guide.Image // keeps all images reachable, and meets the limit
 	for range 512 {
-		image, err := guide.NewImage(1024, 1024)
+		image, err := guide.NewImageWithin(context.Background(), 1024, 1024)
 		if err != nil {
 			fmt.Println(len(album) < 256, errors.Is(err, cheap.ErrLimit))
 			break

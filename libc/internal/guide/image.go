@@ -6,7 +6,6 @@ package guide
 import "C"
 
 import (
-	"context"
 	"fmt"
 	"unsafe"
 
@@ -26,17 +25,12 @@ var images = own.NewPool(own.Options{
 
 // NewImage returns a black image.
 func NewImage(width, height int) (*Image, error) {
-	room, err := images.Reserve(context.Background(), width*height) // fails at a limit of package pace
-	if err != nil {
-		return nil, err
-	}
 	p := C.image_new(C.int(width), C.int(height))
 	if p == nil {
-		room.Release()
 		return nil, fmt.Errorf("no memory for an image of %d by %d", width, height)
 	}
 	m := new(Image)
-	if err := m.h.OwnIn(&room, nil, p); err != nil {
+	if err := m.h.Own(images, p, width*height); err != nil {
 		C.image_free(unsafe.Pointer(p)) // the pool does not own it
 		return nil, err
 	}

@@ -73,7 +73,7 @@ func (s *Store) NewDrawer() (*Drawer, error) {
 		if r == nil {
 			return cheap.ErrNoMemory
 		}
-		err := d.h.OwnUnder(drawers, s.h.Owner(), r, 100)
+		err := d.h.OwnWith(drawers, r, own.With{Size: 100, Parent: s.h.Owner()})
 		if err != nil {
 			C.drawer_free(p, r) // the pool does not own it
 		}

@@ -27,7 +27,7 @@ func TestClearLetsGo(t *testing.T) {
 	})
 	none(t)
 	for i := range others {
-		others[i].Set(Calls, nil, func(int) int { return i })
+		others[i].Set(Calls, own.Owner{}, func(int) int { return i })
 	}
 	none(t)
 	for i := range others {

@@ -56,7 +56,7 @@ func New() (*Object, error) {
 // NewWith returns an object whose function is set before C makes the object.
 func NewWith(f func(int) int) (*Object, error) {
 	o := new(Object)
-	data := o.called.Set(Calls, nil, f)
+	data := o.called.Set(Calls, own.Owner{}, f)
 	p := C.ctest_new()
 	if p == nil {
 		return nil, cheap.ErrNoMemory

@@ -31,10 +31,10 @@ func pool(name string, size int, destroy unsafe.Pointer) *own.Pool {
 	return own.NewPool(own.Options{Name: name, Size: size, CHeap: true, Release: libc.Destructor(destroy)})
 }
 
-type owner = own.Owner
+type owner = own.Handle[unsafe.Pointer]
 
 func owned(pool *own.Pool, p unsafe.Pointer, size int) (o owner) {
-	if err := pool.Own(&o, p, size); err != nil {
+	if err := o.Own(pool, p, size); err != nil {
 		panic(err) // not possible: the pool is never destroyed
 	}
 	return o

@@ -78,7 +78,7 @@ func under[P raw.Object](r *Repository, pool *own.Pool, k raw.Kind, h *own.Handl
 	if err != nil {
 		return err
 	}
-	if err := h.OwnUnder(pool, r.h.Owner(), m.Object, m.Size); err != nil {
+	if err := h.OwnWith(pool, m.Object, own.With{Size: m.Size, Parent: r.h.Owner()}); err != nil {
 		raw.Free(k, unsafe.Pointer(m.Object))
 		return err
 	}

@@ -220,7 +220,7 @@ func (db *DB) Prepare(sql string) (*Stmt, error) {
 			return fmt.Errorf("no statement in %q", sql)
 		}
 		size := C.sqlite3_stmt_status(stmt, C.SQLITE_STMTSTATUS_MEMUSED, 0)
-		if err := st.h.OwnUnder(statements, db.h.Owner(), stmt, int(size)); err != nil {
+		if err := st.h.OwnWith(statements, stmt, own.With{Size: int(size), Parent: db.h.Owner()}); err != nil {
 			C.sqlite3_finalize(stmt) // the pool did not take it
 			return err
 		}

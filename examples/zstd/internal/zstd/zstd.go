@@ -128,7 +128,7 @@ func NewWriter(w io.Writer, level int) (*Writer, error) {
 		return nil, cheap.ErrNoMemory
 	}
 	z := &Writer{w: w}
-	if err := z.h.OwnIn(&room, nil, c); err != nil {
+	if err := z.h.OwnWith(compressors, c, own.With{Room: room}); err != nil {
 		C.ZSTD_freeCCtx(c) // the pool did not take it
 		return nil, err
 	}
@@ -210,7 +210,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 		return nil, cheap.ErrNoMemory
 	}
 	z := &Reader{r: r, size: size, buffer: make([]byte, 4<<10)}
-	if err := z.h.OwnIn(&room, nil, c); err != nil {
+	if err := z.h.OwnWith(decompressors, c, own.With{Room: room}); err != nil {
 		C.ZSTD_freeDCtx(c) // the pool did not take it
 		return nil, err
 	}

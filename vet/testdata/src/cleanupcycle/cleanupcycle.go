@@ -182,7 +182,7 @@ type embeds struct {
 
 type book struct {
 	of    *embeds
-	owner own.Owner
+	owner own.Handle[unsafe.Pointer]
 }
 
 func newEmbeds() *embeds {
@@ -197,7 +197,7 @@ func newEmbeds() *embeds {
 }
 
 func (b *book) read(p unsafe.Pointer) {
-	b.of.pool.Own(&b.owner, p, 1)
+	b.owner.Own(b.of.pool, p, 1)
 	b.of.Lock()
 	b.owner.Use(func(unsafe.Pointer) {}) // want `Use may call the release function, which waits for the lock embeds`
 	b.of.Unlock()
@@ -236,7 +236,7 @@ func drain() { queue.Drain(0) }
 func (m *queued) Close() { m.h.CloseWait(context.Background()) }
 
 // made is of a pool whose Release waits for no lock, and whose Construct does.
-type made struct{ owner own.Owner }
+type made struct{ owner own.Handle[unsafe.Pointer] }
 
 var global library
 
@@ -246,7 +246,7 @@ var makes = own.NewPool(own.Options{
 })
 
 func (m *made) close() {
-	makes.Make(&m.owner)
+	m.owner.Make(makes)
 	global.mu.Lock()
 	defer global.mu.Unlock()
 	m.owner.Close()

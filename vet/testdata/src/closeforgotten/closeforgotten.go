@@ -62,8 +62,8 @@ func dropped(p unsafe.Pointer) {
 }
 
 func direct(p unsafe.Pointer) {
-	var o own.Owner
-	images.Own(&o, p, 1) // want `o is dropped without Close`
+	var o own.Handle[unsafe.Pointer]
+	o.Own(images, p, 1) // want `o is dropped without Close`
 }
 
 func closed(p unsafe.Pointer) error {
@@ -113,8 +113,8 @@ func noOnCollect(p unsafe.Pointer) {
 }
 
 func directClosed(p unsafe.Pointer) {
-	var o own.Owner
-	if err := images.Own(&o, p, 1); err != nil {
+	var o own.Handle[unsafe.Pointer]
+	if err := o.Own(images, p, 1); err != nil {
 		return
 	}
 	o.Close()
@@ -220,7 +220,7 @@ func NewImageIn(p unsafe.Pointer) (*Image, error) { // want NewImageIn:"makes"
 		return nil, err
 	}
 	m := new(Image)
-	if err := m.h.OwnIn(&room, nil, p); err != nil {
+	if err := m.h.OwnWith(images, p, own.With{Room: room}); err != nil {
 		return nil, err
 	}
 	return m, nil
@@ -236,11 +236,11 @@ func inRoom(p unsafe.Pointer) error {
 	if err != nil {
 		return err
 	}
-	var o, closed own.Owner
-	if err := room.Own(&o, nil, p); err != nil { // want `o is dropped without Close`
+	var o, closed own.Handle[unsafe.Pointer]
+	if err := o.OwnWith(images, p, own.With{Room: room}); err != nil { // want `o is dropped without Close`
 		return err
 	}
-	if err := room.Own(&closed, nil, p); err != nil {
+	if err := closed.OwnWith(images, p, own.With{Room: room}); err != nil {
 		return err
 	}
 	return closed.Close()
@@ -252,7 +252,7 @@ func inOtherRoom(p unsafe.Pointer) error {
 		return err
 	}
 	m := new(Image)
-	return m.h.OwnIn(&room, nil, p)
+	return m.h.OwnWith(others, p, own.With{Room: room})
 }
 
 // A room has to end in any pool.
@@ -266,7 +266,7 @@ func roomForgotten(p unsafe.Pointer) error {
 		return errors.New("no memory")
 	}
 	m := new(Image)
-	return m.h.OwnIn(&room, nil, p)
+	return m.h.OwnWith(others, p, own.With{Room: room})
 }
 
 func roomNever() error {
@@ -291,8 +291,8 @@ func roomDeferred(p unsafe.Pointer) error {
 	if p == nil {
 		return errors.New("no memory")
 	}
-	var o own.Owner
-	return room.Own(&o, nil, p)
+	var o own.Handle[unsafe.Pointer]
+	return o.OwnWith(others, p, own.With{Room: room})
 }
 
 func roomReleased(p unsafe.Pointer) error {
@@ -304,12 +304,12 @@ func roomReleased(p unsafe.Pointer) error {
 		room.Release()
 		return errors.New("no memory")
 	}
-	return fill(&room, p)
+	return fill(room, p)
 }
 
-func fill(room *own.Room, p unsafe.Pointer) error {
-	var o own.Owner
-	return room.Own(&o, nil, p)
+func fill(room own.Room, p unsafe.Pointer) error {
+	var o own.Handle[unsafe.Pointer]
+	return o.OwnWith(others, p, own.With{Room: room})
 }
 
 func roomReturned() (own.Room, error) { return others.Reserve(context.Background(), 1) }

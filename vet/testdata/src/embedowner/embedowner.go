@@ -22,16 +22,16 @@ type Texture struct {
 
 type block struct {
 	// A comment.
-	own.Owner `json:"-"` // want `embeds an own.Owner .*: owner own.Owner`
+	own.Number[int] `json:"-"` // want `embeds an own.Number .*: n own.Number\[int\]`
 }
 
-type oneLine struct{ own.Owner } // want `embeds an own.Owner`
+type oneLine struct{ own.Number[int] } // want `embeds an own.Number`
 
 func local() any {
 	type inner struct {
-		own.Owner // want `embeds an own.Owner`
+		own.Number[int] // want `embeds an own.Number`
 	}
-	var list []struct{ own.Owner } // want `embeds an own.Owner`
+	var list []struct{ own.Number[int] } // want `embeds an own.Number`
 	return []any{inner{}, list}
 }
 
@@ -65,16 +65,17 @@ type (
 		h     own.Handle[*C.struct_image]
 		n     own.Number[uint32]
 		owner own.Owner
-		list  []own.Owner
+		list  []own.Handle[*C.struct_image]
 	}
-	defined own.Owner
+	defined own.Number[int]
 	without struct{ defined }
 	outer   struct{ Image } // Image was reported
 	pool    struct{ *own.Pool }
+	parent  struct{ own.Owner }
 	other   struct{ Owner }
 	Owner   struct{}
 )
 
 type wanted struct {
-	own.Owner //cheapvet:ignore embedowner a test calls all methods
+	own.Number[int] //cheapvet:ignore embedowner a test calls all methods
 }

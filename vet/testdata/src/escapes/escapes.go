@@ -12,7 +12,7 @@ type holder struct{ p *point }
 
 var global unsafe.Pointer
 
-func bad(m *own.Mem[point], o *own.Owner, b *own.Bytes, h *own.Handle[unsafe.Pointer], to chan *point) {
+func bad(m *own.Mem[point], o *own.Handle[unsafe.Pointer], b *own.Bytes, h *own.Handle[unsafe.Pointer], to chan *point) {
 	var p *point
 	m.Use(func(q *point) { p = q }) // want `q is kept here`
 	m.Use(func(q *point) {
@@ -39,7 +39,7 @@ func keep(r unsafe.Pointer) {
 
 func look(*point) {}
 
-func good(m *own.Mem[point], o *own.Owner, b *own.Bytes) (sum int) {
+func good(m *own.Mem[point], o *own.Handle[unsafe.Pointer], b *own.Bytes) (sum int) {
 	var p point
 	m.Use(func(q *point) {
 		p = *q

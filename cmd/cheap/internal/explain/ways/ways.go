@@ -28,7 +28,7 @@ type object struct {
 // What is made last escapes.
 var (
 	plain *object
-	owned *own.Owner
+	owned *own.Handle[unsafe.Pointer]
 
 	//lint:ignore U1000 it is only assigned to, so that what is assigned escapes
 	memory *own.Mem[[cside.BlockSize]byte]
@@ -57,8 +57,8 @@ func all() []way {
 			return nil
 		}, live},
 		{"own-forget", func() error {
-			owned = new(own.Owner)
-			return pool.Own(owned, cside.CreateBlock(), cside.BlockSize)
+			owned = new(own.Handle[unsafe.Pointer])
+			return owned.Own(pool, cside.CreateBlock(), cside.BlockSize)
 		}, live},
 		{"own-memory", func() (err error) {
 			made++

@@ -20,23 +20,22 @@ type Pool struct{ o Options }
 
 func NewPool(o Options) *Pool { return &Pool{o} }
 
-func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error { return nil }
-
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) { return Room{p}, nil }
 
-func (p *Pool) Make(o *Owner) error { return nil }
-func (p *Pool) Drain(most int) int  { return 0 }
+func (p *Pool) Drain(most int) int { return 0 }
 
 type Room struct{ pool *Pool }
 
-func (r *Room) Own(o, parent *Owner, resource unsafe.Pointer) error { return nil }
-func (r *Room) Release()                                            {}
+func (r Room) Release() {}
 
 type Owner struct{ p unsafe.Pointer }
 
-func (o *Owner) Close() error                              { return nil }
-func (o *Owner) Use(f func(unsafe.Pointer))                { f(o.p) }
-func (o *Owner) TryUse(f func(unsafe.Pointer) error) error { return f(o.p) }
+type With struct {
+	Size   int
+	Parent Owner
+	State  any
+	Room   Room
+}
 
 type Handle[P any] struct{ p P }
 
@@ -44,7 +43,8 @@ func (h *Handle[P]) Own(pool *Pool, resource P, size int) error { return nil }
 func (h *Handle[P]) Close() error                               { return nil }
 func (h *Handle[P]) CloseWait(ctx context.Context) error        { return nil }
 
-func (h *Handle[P]) OwnIn(room *Room, parent *Owner, resource P) error { return nil }
+func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error { return nil }
+func (h *Handle[P]) Make(pool *Pool) error                        { return nil }
 
 func (h *Handle[P]) Pointer() P                   { return h.p }
 func (h *Handle[P]) Use(f func(P))                { f(h.p) }
