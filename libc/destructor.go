@@ -150,7 +150,7 @@ func Destructor(fn unsafe.Pointer, options ...Option) func(state any, resources 
 //	void fn(void *context, void *resource)
 //
 // whose context is the state, an unsafe.Pointer: Options.State of package own for all
-// resources of a pool, or the state of the parent of some (Owner.SetState). The
+// resources of a pool, or the state of the parent of some (Handle.SetState). The
 // context is C memory, or pinned Go memory ([runtime.Pinner]). It must stay valid while
 // resources are destroyed. The returned function panics if the state is of another
 // type.
@@ -159,7 +159,7 @@ func ContextDestructor(fn unsafe.Pointer, options ...Option) func(state any, res
 	return func(state any, resources []uintptr) error {
 		p, ok := state.(unsafe.Pointer)
 		if !ok {
-			panicMisuse("ContextDestructor", "the state is a %T, not an unsafe.Pointer; set Options.State, or call Owner.SetState for the parent", state)
+			panicMisuse("ContextDestructor", "the state is a %T, not an unsafe.Pointer; set Options.State, or call Handle.SetState for the parent", state)
 		}
 		context := C.uintptr_t(uintptr(p))
 		array, n := arrayOf(resources)

@@ -48,14 +48,6 @@ func BenchmarkWays(b *testing.B) {
 	p := NewPool(Options{Release: released(func([]uintptr) {})})
 	numbers := NewPool(Options{Release: released(func([]uintptr) {}), Numbers: true})
 	ctx := context.Background()
-	b.Run("by=owner", func(b *testing.B) {
-		for b.Loop() {
-			m := new(object)
-			m.Own(p, unsafe.Pointer(&x), 100)
-			sinkOwner = m
-			m.Close()
-		}
-	})
 	b.Run("by=handle", func(b *testing.B) {
 		for b.Loop() {
 			m := new(Handle[*byte])

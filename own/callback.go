@@ -87,7 +87,7 @@ func (k *Callbacks[T]) Stats() CallbackStats {
 //		return stop
 //	}
 //
-// The call is a [Owner.Use] of the callback's owner: the resource is not released, and not
+// The call is a [Handle.Use] of the callback's owner: the resource is not released, and not
 // found unreachable, before f returns, even if f or another goroutine closes the owner. In a pool
 // with Options.Unshared nobody may close it before f returns.
 //

@@ -62,7 +62,7 @@ func TestHeldAreNotReleased(t *testing.T) {
 }
 
 // TestCopyKeepsTheResource drops the value that Own was given, and keeps a copy
-// of its Owner.
+// of its Handle.
 func TestCopyKeepsTheResource(t *testing.T) {
 	for _, o := range []Options{{}, {Batch: 1}} {
 		w := newWorld(t, 1)

@@ -110,11 +110,11 @@ func TestOwnAfterDestroy(t *testing.T) {
 				t.Errorf("Own: %v", err)
 			}
 			if err := p.own(&m.owner, uintptr(c.pointer()), size); err != ErrDestroyed || !m.Closed() {
-				t.Errorf("OwnHandle: %v", err)
+				t.Errorf("own: %v", err)
 			}
 			if o.Parent == (Owner{}) {
 				if err := m.OwnWith(p, c.pointer(), With{Size: size, Parent: parent.Owner()}); err != ErrDestroyed || !m.Closed() {
-					t.Errorf("OwnUnder: %v", err)
+					t.Errorf("OwnWith: %v", err)
 				}
 			}
 			mustBeAlive(t, c, "although not owned")

@@ -20,10 +20,9 @@
 // # A binding
 //
 // A [Pool] takes charge of resources. A [Handle] owns a resource that is a typed
-// pointer, a [Number] one that is a number, and an [Owner] either kind. [Options] say
-// how resources are released: by which function, on which goroutine, in what batches. A
-// binding's type has the Handle in a field that is not exported, and the methods that
-// its users need:
+// pointer, a [Number] one that is a number. [Options] say how resources are released:
+// by which function, on which goroutine, in what batches. A binding's type has the
+// Handle in a field that is not exported, and the methods that its users need:
 //
 //	func NewImage(bytes int) (*Image, error) {
 //		p := C.image_new(C.size_t(bytes))
@@ -44,7 +43,7 @@
 //
 //   - With.Parent is for resources that depend on others: children before parents.
 //   - With.State is for a resource whose release needs a Go value of its own.
-//   - [Pool.Make] hands out resources that are made in advance, many in one call of C.
+//   - [Handle.Make] hands out resources that are made in advance, many in one call of C.
 //   - [Pool.Reserve] is for a program with a limit.
 //   - A [Callback] is a function that C calls, and that may refer to its owner.
 //   - A [Memory] hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
@@ -95,7 +94,7 @@
 //
 // Errors. All resources count as released when Release returns, also with an error: it is
 // not called for them again. What a C function may refuse to destroy, as sqlite3_close
-// does, Release must destroy in another way, or leave behind. [Owner.Close] returns the
+// does, Release must destroy in another way, or leave behind. [Handle.Close] returns the
 // error if it calls Release. Options.OnReleaseError gets all other errors: for resources
 // that the collector found, for those whose last Use or last child ended after Close, and
 // for those that Drain, Thread or Destroy release.
@@ -122,7 +121,7 @@
 //
 // The collector does not follow the numbers. Each resource has one word of state, and one
 // atomic operation on it decides every question: whether the owner is closed, whether it is
-// in use, and which goroutine releases the resource. So an Owner may be copied, and a stale
+// in use, and which goroutine releases the resource. So a Handle may be copied, and a stale
 // copy does no harm.
 //
 // # What it costs in memory
@@ -146,7 +145,7 @@
 // # Concurrency
 //
 // All functions and methods may be called from any goroutine, with one exception: Own and
-// Make write to the Owner that they are given, so no other goroutine may use that Owner
+// Make write to the Handle that they are called with, so no other goroutine may use it
 // meanwhile. Release functions run with no lock of this package held. While no release is
 // due, the package has no goroutine. It has no timer either, except in a pool with
 // Options.Inline, where a timer ends within milliseconds.

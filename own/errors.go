@@ -56,7 +56,7 @@ type DestroyError struct {
 	Queued      int      // releases that wait for Drain or Thread
 	Rooms       int      // Rooms that had not ended before Destroy, under a limit of package pace
 	Origins     []Origin // of the owners never closed, and of Rooms, most frequent first; with Options.Trace
-	Labels      []string // of the owners never closed, sorted, each once; see Owner.SetLabel
+	Labels      []string // of the owners never closed, sorted, each once; see Handle.SetLabel
 
 	cause error
 }
@@ -122,5 +122,5 @@ func (p *Pool) mustBeMade(op string) {
 }
 
 func panicOwnsNothing(op string) {
-	panicMisuse("own.Owner", op, "the Owner owns nothing; call Pool.Own or Pool.Make first")
+	panicMisuse("own", op, "it owns nothing; call Own or Make first")
 }

@@ -127,7 +127,7 @@ func ExampleNumber_OwnWith_parent() {
 // A C library has contexts, each with a lock that all calls for its objects need. The
 // lock is the state of the context's children. It is an object of its own, which
 // refers to no owner.
-func ExampleOwner_SetState() {
+func ExampleNumber_SetState() {
 	type context struct {
 		mu  *sync.Mutex
 		ctx own.Number[int]
@@ -257,7 +257,7 @@ func ExamplePool_Drain() {
 // A constructor makes many resources in one call, and Make hands them out one by
 // one. How many calls there are depends on the number of Ps that the program uses:
 // each P has a stock of its own.
-func ExamplePool_Make() {
+func ExampleNumber_Make() {
 	calls := 0
 	pool := own.NewPool(own.Options{
 		Construct: func(resources []uintptr) (int, error) { // as a C library would

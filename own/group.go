@@ -47,7 +47,7 @@ import (
 // A Group must not be copied.
 type Group struct {
 	_     noCopy
-	owner Owner
+	owner owner
 
 	// The current chunk. Only the goroutine that allocates touches it.
 	rest bump.Chunk
@@ -105,7 +105,7 @@ func (m *Memory) initGroups(h *cheap.Heap, o Options) {
 	g.Shared, g.pool.spec.Release = true, g.freeChunks
 }
 
-// A handle has its Owner at its beginning.
+// A handle has its owner at its beginning.
 var _ = [1]struct{}{}[unsafe.Offsetof(Group{}.owner)]
 
 // NewGroup returns a new Group. The errors are those of [NewMem].
@@ -166,20 +166,20 @@ func (g *Group) Destroy() error {
 	return g.Close()
 }
 
-// Close frees all blocks of the group; see [Owner.Close]. The error is always nil.
+// Close frees all blocks of the group; see [Handle.Close]. The error is always nil.
 func (g *Group) Close() error { return g.owner.Close() }
 
 // Closed reports whether the blocks are freed, or will be after the last Use.
 func (g *Group) Closed() bool { return g.owner.Closed() }
 
 // Owner returns what names g as the parent of resources; see With.Parent.
-func (g *Group) Owner() Owner { return g.owner.named() }
+func (g *Group) Owner() Owner { return g.owner.Owner() }
 
-// KeepAlive marks the last use of the blocks; see [Owner.KeepAlive].
+// KeepAlive marks the last use of the blocks; see [Handle.KeepAlive].
 func (g *Group) KeepAlive() { g.owner.KeepAlive() }
 
 // Use calls f. All blocks of the group, also those that f allocates, stay valid
-// until f returns, even if the group is closed meanwhile; see [Owner.Use]. Use
+// until f returns, even if the group is closed meanwhile; see [Handle.Use]. Use
 // panics if the group is closed.
 func (g *Group) Use(f func()) {
 	t := g.owner.use("Group.Use")
@@ -208,7 +208,7 @@ func (g *Group) Size() int {
 	if atomic.LoadUint64((*uint64)(g.state))&batch.Extra == 0 {
 		return groupBlock
 	}
-	n := groupBlock + (*groupHeader)(g.owner.Resource()).bytes
+	n := groupBlock + (*groupHeader)(g.owner.pointer()).bytes
 	runtime.KeepAlive(g)
 	return n
 }

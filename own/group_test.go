@@ -165,12 +165,12 @@ func TestGroupMistakes(t *testing.T) {
 		t.Errorf("a huge alignment: %v", p)
 	}
 	mustMisuse(t, "Cache.Resize", func() { g.owner.Resize(20) }, "size")
-	if p, err := g.owner.Disown(); p != nil || err != ErrShared {
+	if p, err := g.owner.disownPointer(); p != nil || err != ErrShared {
 		t.Errorf("Disown: %v, %v", p, err)
 	}
 	var zero Group
 	mustMisuse(t, "own.Group.Malloc", func() { zero.Malloc(1) }, "Memory.NewGroup")
-	mustMisuse(t, "own.Owner.Group.Use", func() { zero.Use(func() {}) }, "owns nothing")
+	mustMisuse(t, "own.Group.Use", func() { zero.Use(func() {}) }, "owns nothing")
 	if zero.Size() != 0 || zero.Destroy() != ErrDestroyed || zero.Close() != nil {
 		t.Error("the zero group has something")
 	}

@@ -1,31 +1,53 @@
 package own
 
 import (
-	"context"
 	"reflect"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// A Handle is an [Owner] of a pointer of type P, such as *C.sqlite3 or
-// unsafe.Pointer. It suits an unexported field of a binding's type:
+// A Handle owns a resource that is a pointer of type P, such as *C.sqlite3 or unsafe.Pointer,
+// until it is closed. While any copy of the Handle is reachable the resource stays. After all
+// copies become unreachable the resource is released. A Handle suits an unexported field of a
+// binding's type:
 //
 //	type DB struct{ h own.Handle[*C.sqlite3] }
 //
 //	func (db *DB) Close() error { return db.h.Close() }
 //
-// P is the type of the pointer, not of what it points to, because Go has no type
-// parameters for structures that C only declares.
+// A type that embeds a Handle has all its methods, Disown among them. P is the type of the pointer,
+// not of what it points to, because Go has no type parameters for structures that C only declares.
 //
-// [Handle.Own], [Handle.OwnWith] and [Handle.Make] write to the Handle; meanwhile no other method
-// of it may be called. Later, any goroutine may call its methods. The zero value owns nothing and
-// counts as closed. Copies refer to the same resource, as copies of an Owner do.
-type Handle[P any] struct{ owner Owner }
+// [Handle.Own], [Handle.OwnWith] and [Handle.Make] put a resource into a Handle; meanwhile no
+// other method of it may be called. Later, any goroutine may call its methods. The value that
+// contains the Handle may be of any type, may refer to anything, and may be on the heap or on the
+// stack. All copies refer to the same resource, which is released once, whichever copy is closed.
+// The zero value owns nothing and counts as closed.
+//
+// Handles are comparable: copies are equal, those of different resources are not. So
+// reflect.DeepEqual of two values with a Handle or Number inside is false, unless one is a copy of
+// the other. It is false even if C would call the resources equal. A test should compare what C says
+// of them. Nothing that prints or compares values by reflection follows a Handle to its pool.
+type Handle[P any] struct{ owner }
 
-// Own makes h the owner of a resource of size bytes in pool; see [Pool.Own].
+// Own makes h the owner of a resource of size bytes in pool, which is released after all copies
+// of h become unreachable, unless it is closed or disowned before. An estimate of the size is
+// enough; Options.Size says what a wrong estimate costs. 0 stands for Options.Size.
+//
+// If Own returns an error, the resource still belongs to the caller, who may pass it
+// to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
+// Options.Parent [ErrClosed]. Own panics if size is negative, h owns something already, the
+// pool has Options.Numbers, or resource is below 4,096, which is no address. If it is in the
+// Go heap, a line on stderr says so, once, on 64-bit systems.
+//
+// Own does not refuse a resource because of a limit of package pace: [Pool.Reserve] does,
+// before C allocates. If package pace is started and the program allocates faster than the
+// collector's releases follow, Own waits for releases: for up to 100 ms, or a second with a
+// limit; for 1 ms while no release ends. A lock that a release function takes may be held,
+// unless Options.Inline is set.
 func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
-	return pool.Own(&h.owner, pointerOf(resource), size)
+	return pool.ownPointer(&h.owner, pointerOf(resource), size)
 }
 
 // OwnWith is [Handle.Own] for a resource of which more is told: its parent, a state of its own, a
@@ -33,36 +55,37 @@ func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
 func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error {
 	p := pointerOf(resource)
 	if w.plain() {
-		return pool.Own(&h.owner, p, w.Size)
+		return pool.ownPointer(&h.owner, p, w.Size)
 	}
-	pool.mustBeAddress(&h.owner, p)
+	pool.mustBeAddress(p)
 	return pool.ownWith(&h.owner, uintptr(p), w)
 }
 
-// Make makes h the owner of a resource that the pool's Options.Construct has made; see
-// [Pool.Make].
+// Make makes h the owner of a resource that the pool's Options.Construct has made. One call of
+// Construct makes a batch of resources, the stock, so most calls of Make do not call it. Each P
+// has a stock. The owner is the same as one made by Own.
+//
+// If Construct made fewer resources than asked, Make hands out those, then returns the error
+// of Construct once, and then calls Construct again. Resources that were never handed out
+// are released in three cases: by Destroy, after two collections with no Make between them,
+// and after their P has ended because GOMAXPROCS was lowered.
+//
+// Other errors are those of Own. Make panics without Options.Construct, and if Construct has made a
+// number below 4,096 in a pool without Options.Numbers.
 func (h *Handle[P]) Make(pool *Pool) error {
 	mustBePointerType[P]()
 	pool.mustHavePointers("Make")
-	return pool.Make(&h.owner)
+	return pool.make(&h.owner)
 }
 
-// Owner returns what names h as the parent of other resources.
-func (h *Handle[P]) Owner() Owner { return h.owner.named() }
-
-// Close releases the resource; see [Owner.Close].
-func (h *Handle[P]) Close() error { return h.owner.Close() }
-
-// CloseWait closes h and waits for the release; see [Owner.CloseWait].
-func (h *Handle[P]) CloseWait(ctx context.Context) error { return h.owner.CloseWait(ctx) }
-
-// Closed reports whether h is closed, disowned, or destroyed with its pool, or never
-// owned anything; see [Owner.Closed].
-func (h *Handle[P]) Closed() bool { return h.owner.Closed() }
-
-// Use calls f with the resource, which is not released before f returns. It panics if
-// h is closed. A lock that the release function takes is taken in f, never around Use; see
-// [Owner.Use].
+// Use calls f with the resource, which is not released before f returns. f must not
+// keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also by f.
+// Close returns at once. Destroy waits at most until its ctx is done. The resource
+// is released by the last Use, after its f has returned. So a lock that the release
+// function takes is taken in f, never around Use: Use would wait for it for ever.
+//
+// Use panics if h is closed. In a pool with Options.Unshared Use does not count: it keeps h
+// reachable, but no goroutine may close it before f returns.
 func (h *Handle[P]) Use(f func(P)) {
 	t := h.owner.use("Use")
 	defer unuse(t, h.owner.ref.Index)
@@ -80,8 +103,26 @@ func (h *Handle[P]) TryUse(f func(P) error) error {
 	return f(typed[P](t, h.owner.ref.Index))
 }
 
-// Pointer returns the resource, or nil if h is closed. The pointer does not keep h
-// alive: a call of [Handle.KeepAlive] must follow its last use; see [Owner.Resource].
+// Pointer returns the resource, or nil if h is closed. It does not keep h alive: after
+// the program's last use of h the collector may find it unreachable, even while C still works
+// with the pointer. This program is wrong:
+//
+//	func (m *Image) Sum() int {
+//		return int(C.image_sum(m.h.Pointer()))
+//	}
+//
+// The last use of m comes before the call of C. If m was the last reference, its
+// resource may be released while image_sum runs. The remedy is a KeepAlive after
+// the last use of the pointer:
+//
+//	func (m *Image) Sum() int {
+//		n := int(C.image_sum(m.h.Pointer()))
+//		m.h.KeepAlive()
+//		return n
+//	}
+//
+// KeepAlive does not protect against a Close by another goroutine. [Handle.Use]
+// protects against both.
 func (h *Handle[P]) Pointer() P {
 	t := h.owner.open()
 	if t == nil {
@@ -91,27 +132,18 @@ func (h *Handle[P]) Pointer() P {
 	return typed[P](t, h.owner.ref.Index)
 }
 
-// KeepAlive keeps the resource from being released because h becomes unreachable; see
-// [Owner.KeepAlive].
-func (h *Handle[P]) KeepAlive() { h.owner.KeepAlive() }
-
-// Disown closes h without a release, and returns the resource, which belongs to the
-// caller from now on; see [Owner.Disown].
+// Disown closes h without a release, and returns the resource, which belongs to the caller
+// from now on. If Disown returns an error, nothing has changed: [ErrClosed] if h is closed,
+// [ErrInUse] during a Use, [ErrChildren] while a resource that depends on this one is not
+// released, and [ErrShared] for memory that cannot be disowned.
 func (h *Handle[P]) Disown() (P, error) {
-	p, err := h.owner.Disown()
+	p, err := h.owner.disownPointer()
 	if err != nil {
 		var none P
 		return none, err
 	}
 	return *(*P)(unsafe.Pointer(&p)), nil // P is a pointer, see pointerOf
 }
-
-// Resize records that the resource has size bytes now; see [Owner.Resize].
-func (h *Handle[P]) Resize(size int) { h.owner.Resize(size) }
-
-// SetState sets the state for the release function of the resource's children; see
-// [Owner.SetState].
-func (h *Handle[P]) SetState(state any) error { return h.owner.SetState(state) }
 
 // typed returns the resource of an entry, which a Handle of the type P owns.
 func typed[P any](t *batch.Sentinel, i uint32) P {
@@ -149,19 +181,15 @@ type Integer interface {
 	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uintptr
 }
 
-// A Number is an [Owner] of a resource that is a number, such as the name of a
-// texture or a file descriptor, in a pool with Options.Numbers:
+// A Number owns a resource that is a number, such as the name of a texture or a file
+// descriptor, in a pool with Options.Numbers. In all else it is a [Handle]:
 //
 //	type Texture struct{ n own.Number[C.GLuint] }
 //
 // Any number may be a resource, 0 as well. Release gets it as a uintptr.
-//
-// [Number.Own], [Number.OwnWith] and [Number.Make] write to the Number; meanwhile no other method
-// of it may be called. Later, any goroutine may call its methods. The zero value owns nothing and
-// counts as closed. Copies refer to the same resource.
-type Number[N Integer] struct{ owner Owner }
+type Number[N Integer] struct{ owner }
 
-// Own makes n the owner of a resource of size bytes in pool; see [Pool.Own]. It panics
+// Own makes n the owner of a resource of size bytes in pool; see [Handle.Own]. It panics
 // in a pool without Options.Numbers. On 32-bit systems it also panics if the number
 // does not fit in 32 bits; a negative int64 does not fit.
 func (n *Number[N]) Own(pool *Pool, resource N, size int) error {
@@ -183,10 +211,10 @@ func Discard[N Integer](pool *Pool, resource N) error {
 }
 
 // Make makes n the owner of a resource that the pool's Options.Construct has made; see
-// [Pool.Make].
+// [Handle.Make].
 func (n *Number[N]) Make(pool *Pool) error {
 	pool.mustHaveNumbers("Make")
-	if err := pool.Make(&n.owner); err != nil {
+	if err := pool.make(&n.owner); err != nil {
 		return err
 	}
 	if w := n.owner.ref.Sentinel().Word(n.owner.ref.Index); uintptr(N(w)) != w {
@@ -196,21 +224,8 @@ func (n *Number[N]) Make(pool *Pool) error {
 	return nil
 }
 
-// Owner returns what names n as the parent of other resources.
-func (n *Number[N]) Owner() Owner { return n.owner.named() }
-
-// Close releases the resource; see [Owner.Close].
-func (n *Number[N]) Close() error { return n.owner.Close() }
-
-// CloseWait closes n and waits for the release; see [Owner.CloseWait].
-func (n *Number[N]) CloseWait(ctx context.Context) error { return n.owner.CloseWait(ctx) }
-
-// Closed reports whether n is closed, disowned, or destroyed with its pool, or never
-// owned anything; see [Owner.Closed].
-func (n *Number[N]) Closed() bool { return n.owner.Closed() }
-
 // Use calls f with the resource, which is not released before f returns. It panics if
-// n is closed; see [Owner.Use].
+// n is closed; see [Handle.Use].
 func (n *Number[N]) Use(f func(N)) {
 	t := n.owner.use("Use")
 	defer unuse(t, n.owner.ref.Index)
@@ -230,7 +245,7 @@ func (n *Number[N]) TryUse(f func(N) error) error {
 
 // Value returns the resource, and whether n is open. If n is closed the resource is 0.
 // A call of [Number.KeepAlive] must follow the last use of the resource; see
-// [Owner.Resource].
+// [Handle.Pointer].
 func (n *Number[N]) Value() (resource N, open bool) {
 	t := n.owner.open()
 	if t == nil {
@@ -239,12 +254,8 @@ func (n *Number[N]) Value() (resource N, open bool) {
 	return N(t.Word(n.owner.ref.Index)), true
 }
 
-// KeepAlive keeps the resource from being released because n becomes unreachable; see
-// [Owner.KeepAlive].
-func (n *Number[N]) KeepAlive() { n.owner.KeepAlive() }
-
 // Disown closes n without a release, and returns the resource, which belongs to the
-// caller from now on; see [Owner.Disown].
+// caller from now on; see [Handle.Disown].
 func (n *Number[N]) Disown() (N, error) {
 	t := n.owner.ref.Sentinel()
 	if t == nil {
@@ -256,13 +267,6 @@ func (n *Number[N]) Disown() (N, error) {
 	}
 	return resource, nil
 }
-
-// Resize records that the resource has size bytes now; see [Owner.Resize].
-func (n *Number[N]) Resize(size int) { n.owner.Resize(size) }
-
-// SetState sets the state for the release function of the resource's children; see
-// [Owner.SetState].
-func (n *Number[N]) SetState(state any) error { return n.owner.SetState(state) }
 
 // wordOf converts a number for op.
 func wordOf[N Integer](p *Pool, op string, n N) uintptr {

@@ -15,90 +15,7 @@ import (
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// pointerForms are the methods of an Owner that return a resource as a pointer. Each
-// calls f with it.
-var pointerForms = []struct {
-	name string
-	call func(o *Owner, f func(unsafe.Pointer))
-}{
-	{"Use", func(o *Owner, f func(unsafe.Pointer)) { o.Use(f) }},
-	{"TryUse", func(o *Owner, f func(unsafe.Pointer)) { o.TryUse(func(p unsafe.Pointer) error { f(p); return nil }) }},
-	{"Resource", func(o *Owner, f func(unsafe.Pointer)) { f(o.Resource()) }},
-	{"Disown", func(o *Owner, f func(unsafe.Pointer)) {
-		if p, err := o.Disown(); err == nil {
-			f(p)
-		}
-	}},
-}
-
-// TestNumbersNeverBecomePointers has numbers that the runtime does not accept in
-// a pointer. It would end the program when it copies a stack with the one, or
-// collects with the other.
-func TestNumbersNeverBecomePointers(t *testing.T) {
-	for _, form := range pointerForms {
-		t.Run(form.name, func(t *testing.T) {
-			output, status := testchild.Run(t, func() {
-				p := NewPool(Options{Name: "texture", Numbers: true, Release: released(func([]uintptr) {})})
-				for _, number := range []uintptr{7, batch.LeastAddress - 1, freed()} {
-					var n Number[uintptr]
-					if err := n.Own(p, number, 16); err != nil {
-						fmt.Println(err)
-					}
-					var e *cheap.MisuseError
-					err, _ := testcall.Catch(func() {
-						o := n.Owner()
-						form.call(&o, func(resource unsafe.Pointer) {
-							hold(func() unsafe.Pointer { return resource })
-						})
-					}).(error)
-					if !errors.As(err, &e) || seen != nil {
-						fmt.Printf("number %#x: %v\n", number, err)
-					}
-				}
-			})
-			if status != 0 || output != "" {
-				t.Errorf("status %d:\n%s", status, output)
-			}
-		})
-	}
-}
-
-// hold has a pointer in a local variable while the stack is copied, and while the
-// collector looks at it. In arguments the runtime does not look for small numbers.
-//
-//go:noinline
-func hold(get func() unsafe.Pointer) {
-	p := get()
-	deeper(200)
-	runtime.GC()
-	seen = p
-}
-
-// seen gets the pointers that must not be made.
-var seen unsafe.Pointer
-
-// freed returns an address in a part of the Go heap that is free.
-func freed() uintptr {
-	address := uintptr(unsafe.Pointer(unsafe.SliceData(make([]byte, 8<<20))))
-	for range 3 {
-		runtime.GC()
-	}
-	return address
-}
-
-// deeper has the stack copied, which begins with a few KiB.
-//
-//go:noinline
-func deeper(n int) (sum byte) {
-	var frame [1 << 10]byte
-	if n > 0 {
-		frame[n] = deeper(n - 1)
-	}
-	return frame[n] + frame[len(frame)-1]
-}
-
-// TestNumbers makes numbers in each way. What returns a pointer refuses them with
-// nothing changed.
+// TestNumbers makes numbers in each way.
 func TestNumbers(t *testing.T) {
 	const n = 40 // some batches
 	next := uint16(0)
@@ -122,7 +39,7 @@ func TestNumbers(t *testing.T) {
 		{"Own", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
 		{"Own, large", Options{}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 1<<20) }},
 		{"Own, Parent", Options{Parent: parent.Owner()}, func(p *Pool, n *Number[uint16]) error { next++; return n.Own(p, next, 16) }},
-		{"OwnUnder", Options{}, func(p *Pool, n *Number[uint16]) error {
+		{"OwnWith", Options{}, func(p *Pool, n *Number[uint16]) error {
 			next++
 			return n.OwnWith(p, next, With{Size: 16, Parent: parent.Owner()})
 		}},
@@ -149,12 +66,6 @@ func TestNumbers(t *testing.T) {
 					number, open := o.Value()
 					if number == 0 || !open {
 						t.Fatal("no number")
-					}
-					for _, form := range pointerForms {
-						mustMisuse(t, "texture."+form.name, func() {
-							o := o.Owner()
-							form.call(&o, func(unsafe.Pointer) { t.Error("called") })
-						}, "number", "Number")
 					}
 					o.Use(func(r uint16) {
 						if r != number {
@@ -211,7 +122,7 @@ func TestNumbers(t *testing.T) {
 	mustDestroy(t, parents)
 }
 
-// TestHandle does with typed pointers what an Owner does with others.
+// TestHandle does with typed pointers what Numbers do with others.
 func TestHandle(t *testing.T) {
 	type image struct{ pixels [3]byte }
 	images := make([]image, 200)
@@ -323,7 +234,7 @@ func TestWrongKindOfResource(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) == 4 {
 		p := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
 		var n Number[uint64]
-		mustMisuse(t, "own.Owner.Own", func() { n.Own(p, 1<<32, 1) }, "does not fit")
+		mustMisuse(t, "own.Handle.Own", func() { n.Own(p, 1<<32, 1) }, "does not fit")
 	}
 }
 
@@ -442,7 +353,7 @@ func TestConstructedNumbers(t *testing.T) {
 	}
 }
 
-// TestOwnRefusesSmallNumbers passes what is no address to Own and OwnUnder. Such a
+// TestOwnRefusesSmallNumbers passes what is no address to Own and OwnWith. Such a
 // pointer may end the program before Own looks at it, unless the runtime is told
 // not to check.
 func TestOwnRefusesSmallNumbers(t *testing.T) {

@@ -491,13 +491,13 @@ func setProcs(t testing.TB, n int) {
 }
 
 // useNumber and number are Use and Resource of a number, also in a pool of pointers.
-func (o *Owner) useNumber(f func(uintptr)) {
+func (o *owner) useNumber(f func(uintptr)) {
 	t := o.use("Use")
 	defer unuse(t, o.ref.Index)
 	f(t.Word(o.ref.Index))
 }
 
-func (o *Owner) number() uintptr {
+func (o *owner) number() uintptr {
 	t := o.open()
 	if t == nil {
 		return 0

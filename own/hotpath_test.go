@@ -20,7 +20,7 @@ func mallocs(f func()) (objects, bytes uint64) {
 	return after.Mallocs - before.Mallocs, after.TotalAlloc - before.TotalAlloc
 }
 
-// TestOwnAllocatesItsBatchShareOnly owns many with Owners that exist already, or
+// TestOwnAllocatesItsBatchShareOnly owns many with Handles that exist already, or
 // that lie on the stack. It counts allocations of the whole process.
 func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 	testenv.Skip(t, "asan", "a conversion to unsafe.Pointer makes its variable escape, and each Go object has a red zone")

@@ -190,7 +190,7 @@ type Site struct {
 	// size that no sample has.
 	PCs []uintptr
 
-	Label string // what [Owner.SetLabel] has set
+	Label string // what [Handle.SetLabel] has set
 
 	Live    int64         // open owners
 	Bytes   int64         // sizes of their resources

@@ -92,7 +92,7 @@ func TestLeaksSampled(t *testing.T) {
 		{"OnCollect", told, func(p *Pool, i int) error { return owners[i].Own(p, ptr, 100) }},
 		{"MaxQueued", queued, func(p *Pool, i int) error { return owners[i].Own(p, ptr, 100) }},
 		{"Make", made, func(p *Pool, i int) error { return owners[i].Make(p) }},
-		{"OwnUnder", nothing(), func(p *Pool, i int) error { return owners[i].OwnWith(p, ptr, With{Size: 100, Parent: parent.Owner()}) }},
+		{"OwnWith", nothing(), func(p *Pool, i int) error { return owners[i].OwnWith(p, ptr, With{Size: 100, Parent: parent.Owner()}) }},
 		{"Room", nothing(), func(p *Pool, i int) error {
 			room, err := p.Reserve(context.Background(), 100)
 			if err != nil {

@@ -11,7 +11,7 @@ import (
 // A LiveOwner describes a resource whose owner is open: neither closed, nor disowned,
 // nor found unreachable.
 type LiveOwner struct {
-	Label string // what [Owner.SetLabel] has set
+	Label string // what [Handle.SetLabel] has set
 	Size  int64  // size of the resource in bytes, as Own or Resize was told
 	Uses  int    // calls of Use that are running
 	Stack string // stack that made the owner: with Options.Trace, and of a sample with OnCollect or a LeakLevel
@@ -63,15 +63,9 @@ func (m *Memory) Live() iter.Seq[LiveOwner] {
 // SetLabel sets a text that names the resource in reports: in [Pool.Live], and in the
 // error of [Pool.Destroy] if the owner was never closed. It may be called again. It does
 // nothing if o is closed.
-func (o *Owner) SetLabel(label string) {
+func (o *owner) SetLabel(label string) {
 	if t := o.ref.Sentinel(); t != nil {
 		t.Batch.SetLabel(o.ref.Index, label)
 		runtime.KeepAlive(t)
 	}
 }
-
-// SetLabel sets a text that names the resource in reports; see [Owner.SetLabel].
-func (h *Handle[P]) SetLabel(label string) { h.owner.SetLabel(label) }
-
-// SetLabel sets a text that names the resource in reports; see [Owner.SetLabel].
-func (n *Number[N]) SetLabel(label string) { n.owner.SetLabel(label) }

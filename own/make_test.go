@@ -273,7 +273,7 @@ func TestMakeMisuse(t *testing.T) {
 	mustMisuse(t, "image.Make", func() { m.Make(p) }, "owns something already")
 	m.Close()
 	if err := m.Make(p); err != nil {
-		t.Errorf("Make with an Owner that is closed: %v", err)
+		t.Errorf("Make with a Handle that is closed: %v", err)
 	}
 	m.Close()
 	mustDestroy(t, p)

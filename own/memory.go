@@ -16,7 +16,7 @@ import (
 
 // A Memory hands out blocks of a heap that are freed after they become
 // unreachable. A block comes as a [Mem], [Bytes], [String] or [Group], each of
-// which has an [Owner] inside. It never comes as a bare pointer, slice or string,
+// which has an owner inside. It never comes as a bare pointer, slice or string,
 // because these keep nothing alive. A Memory is made by [NewMemory]. Its methods
 // may be called from any goroutine.
 //
@@ -92,7 +92,7 @@ func NewMemory(h *cheap.Heap, o MemoryOptions) *Memory {
 	m := new(Memory)
 	b := &m.blocks
 	b.init(m, h, all)
-	b.NewHandles, b.Stride = newOwners, unsafe.Sizeof(Owner{})
+	b.NewHandles, b.Stride = newOwners, unsafe.Sizeof(owner{})
 	m.initGroups(h, all)
 	return m
 }
@@ -139,26 +139,26 @@ func (m *Memory) Stats() Stats {
 }
 
 // A block is what a [Mem], [Bytes] and [String] have in common.
-type block struct{ owner Owner }
+type block struct{ owner owner }
 
-// Close frees the block; see [Owner.Close]. The error is always nil.
+// Close frees the block; see [Handle.Close]. The error is always nil.
 func (b *block) Close() error { return b.owner.Close() }
 
 // Closed reports whether the block is freed, or will be after its last Use.
 func (b *block) Closed() bool { return b.owner.Closed() }
 
-// The handles of a batch are in one array of Owners. One reachable handle keeps
+// The handles of a batch are in one array of owners. One reachable handle keeps
 // the whole array, which refers to the sentinel only, as each handle does anyway. So
-// each kind of handle is an Owner and nothing else.
+// each kind of handle is an owner and nothing else.
 var (
-	_ = [1]struct{}{}[unsafe.Sizeof(Mem[[100]byte]{})-unsafe.Sizeof(Owner{})]
-	_ = [1]struct{}{}[unsafe.Sizeof(Bytes{})-unsafe.Sizeof(Owner{})]
-	_ = [1]struct{}{}[unsafe.Sizeof(String{})-unsafe.Sizeof(Owner{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(Mem[[100]byte]{})-unsafe.Sizeof(owner{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(Bytes{})-unsafe.Sizeof(owner{})]
+	_ = [1]struct{}{}[unsafe.Sizeof(String{})-unsafe.Sizeof(owner{})]
 )
 
-// newOwners returns n Owners of a batch.
+// newOwners returns n owners of a batch.
 func newOwners(t *batch.Sentinel, n uint32) unsafe.Pointer {
-	all := make([]Owner, n)
+	all := make([]owner, n)
 	for i := range all {
 		all[i].ref = batch.RefTo(t, uint32(i))
 	}
@@ -167,4 +167,4 @@ func newOwners(t *batch.Sentinel, n uint32) unsafe.Pointer {
 
 // filled ends the Use that a block begins with. Until the contents are written,
 // a Destroy must not free the block.
-func (o *Owner) filled() { o.ref.Sentinel().Exit(o.ref.Index) }
+func (o *owner) filled() { o.ref.Sentinel().Exit(o.ref.Index) }

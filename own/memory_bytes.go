@@ -18,7 +18,7 @@ type Bytes struct{ block }
 // those of [NewMem].
 func (m *Memory) NewBytes(n int) (*Bytes, error) {
 	if h, _ := m.blocks.CarveZeroed(n); h != nil {
-		return (*Bytes)(h), nil // newOwners has made it as an Owner
+		return (*Bytes)(h), nil // newOwners has made it as an owner
 	}
 	h, block := m.blocks.Carve(n, batch.OneUse)
 	if h == nil {
@@ -29,16 +29,16 @@ func (m *Memory) NewBytes(n int) (*Bytes, error) {
 	} else {
 		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), n)) // the block has n bytes
 	}
-	b := (*Bytes)(h) // newOwners has made it as an Owner
+	b := (*Bytes)(h) // newOwners has made it as an owner
 	b.owner.filled()
 	return b, nil
 }
 
 // Owner returns what names b as the parent of resources; see With.Parent.
-func (b *Bytes) Owner() Owner { return b.owner.named() }
+func (b *Bytes) Owner() Owner { return b.owner.Owner() }
 
 // Use calls f with the bytes, which stay valid until f returns, even if the
-// Bytes are closed meanwhile; see [Owner.Use]. f must not keep the slice. Use
+// Bytes are closed meanwhile; see [Handle.Use]. f must not keep the slice. Use
 // panics if the Bytes are closed.
 func (b *Bytes) Use(f func([]byte)) {
 	t := b.owner.use("Use")
@@ -67,13 +67,13 @@ func (b *Bytes) Get() []byte {
 	return bytesOf(t.Batch, b.owner.ref.Index)
 }
 
-// KeepAlive marks the last use of a slice of [Bytes.Get]; see [Owner.KeepAlive].
+// KeepAlive marks the last use of a slice of [Bytes.Get]; see [Handle.KeepAlive].
 func (b *Bytes) KeepAlive() { b.owner.KeepAlive() }
 
 // Disown returns the bytes, which belong to the caller from now on; see [Mem.Disown].
 func (b *Bytes) Disown() ([]byte, error) {
 	n := b.Len()
-	p, err := b.owner.Disown()
+	p, err := b.owner.disownPointer()
 	if err != nil {
 		return nil, err
 	}
@@ -100,13 +100,13 @@ func (m *Memory) NewString(s string) (*String, error) {
 		}
 	}
 	copy(unsafe.Slice((*byte)(block), len(s)), s) // the block has len(s) bytes
-	x := (*String)(h)                             // newOwners has made it as an Owner
+	x := (*String)(h)                             // newOwners has made it as an owner
 	x.owner.filled()
 	return x, nil
 }
 
 // Use calls f with the string, which stays valid until f returns, even if the
-// String is closed meanwhile; see [Owner.Use]. f must not keep the string, nor a
+// String is closed meanwhile; see [Handle.Use]. f must not keep the string, nor a
 // part of it. Use panics if the String is closed.
 func (s *String) Use(f func(string)) {
 	t := s.owner.use("Use")
@@ -139,7 +139,7 @@ func (s *String) String() (text string) {
 func (s *String) Len() int { return s.owner.size() }
 
 // size returns the size of an open owner's resource.
-func (o *Owner) size() int {
+func (o *owner) size() int {
 	if t := o.ref.Sentinel(); t != nil {
 		if s := t.Batch.State(o.ref.Index); s&batch.Open != 0 {
 			return int(batch.SizeOf(s))

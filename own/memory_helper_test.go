@@ -58,7 +58,7 @@ func newMem[T any](t testing.TB, m *Memory) *Mem[T] {
 }
 
 // address is where a block lies.
-func (o *Owner) address() uintptr { return uintptr(o.Resource()) }
+func (o *owner) address() uintptr { return uintptr(o.pointer()) }
 
 // onProcs sets GOMAXPROCS and returns the old value. It collects before, because
 // the runtime forgets cleanups that the sweeper has just found on a P that is

@@ -26,7 +26,7 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 	var zero T
 	if unsafe.Sizeof(zero) <= intake.MostZeroed {
 		if h, _ := m.blocks.CarveZeroed(int(unsafe.Sizeof(zero))); h != nil {
-			return (*Mem[T])(h), nil // newOwners has made it as an Owner
+			return (*Mem[T])(h), nil // newOwners has made it as an owner
 		}
 	}
 	h, block := m.blocks.Carve(int(unsafe.Sizeof(zero)), batch.OneUse)
@@ -39,7 +39,7 @@ func NewMem[T any](m *Memory) (*Mem[T], error) {
 		// The block has that size.
 		clear(unsafe.Slice((*byte)(osmem.Pointer(block)), unsafe.Sizeof(zero)))
 	}
-	x := (*Mem[T])(h) // newOwners has made it as an Owner
+	x := (*Mem[T])(h) // newOwners has made it as an owner
 	x.owner.filled()
 	return x, nil
 }
@@ -52,10 +52,10 @@ func mustBePointerFree(op string, ptr any) {
 }
 
 // Owner returns what names x as the parent of resources; see With.Parent.
-func (x *Mem[T]) Owner() Owner { return x.owner.named() }
+func (x *Mem[T]) Owner() Owner { return x.owner.Owner() }
 
 // Use calls f with the T, which stays valid until f returns, even if the Mem is
-// closed meanwhile; see [Owner.Use]. f must not keep the pointer. Use panics if
+// closed meanwhile; see [Handle.Use]. f must not keep the pointer. Use panics if
 // the Mem is closed.
 func (x *Mem[T]) Use(f func(*T)) {
 	t := x.owner.use("Use")
@@ -76,18 +76,18 @@ func (x *Mem[T]) TryUse(f func(*T) error) error {
 
 // Get returns a pointer to the T, or nil if the Mem is closed. The pointer does not
 // keep the Mem alive: an x.KeepAlive() must follow the last use of the pointer, or
-// the T may be freed before that use. [Owner.Resource] shows such a mistake.
+// the T may be freed before that use. [Handle.Pointer] shows such a mistake.
 // [Mem.Use] needs no KeepAlive.
-func (x *Mem[T]) Get() *T { return (*T)(x.owner.Resource()) }
+func (x *Mem[T]) Get() *T { return (*T)(x.owner.pointer()) }
 
-// KeepAlive marks the last use of a pointer of [Mem.Get]; see [Owner.KeepAlive].
+// KeepAlive marks the last use of a pointer of [Mem.Get]; see [Handle.KeepAlive].
 func (x *Mem[T]) KeepAlive() { x.owner.KeepAlive() }
 
 // Disown returns the T, which belongs to the caller from now on, and is freed by the
 // Free of the Memory's heap. It returns [ErrShared] if the block shares a block of the
 // heap with others. A block of MemoryOptions.Pinned bytes or more shares none, and
-// with MemoryOptions.Batch 1 no block does. Other errors are those of [Owner.Disown].
+// with MemoryOptions.Batch 1 no block does. Other errors are those of [Handle.Disown].
 func (x *Mem[T]) Disown() (*T, error) {
-	p, err := x.owner.Disown()
+	p, err := x.owner.disownPointer()
 	return (*T)(p), err
 }

@@ -39,16 +39,16 @@ func TestMem(t *testing.T) {
 	x.Use(func(p *point) { p.X, p.Y = 1, 2 })
 	y := *x // a copy is the same block
 	y.Use(func(p *point) {
-		if *p != (point{X: 1, Y: 2}) || p != x.Get() || x.owner.Resource() != unsafe.Pointer(p) {
+		if *p != (point{X: 1, Y: 2}) || p != x.Get() || x.owner.pointer() != unsafe.Pointer(p) {
 			t.Errorf("the copy has %+v", *p)
 		}
 	})
 	y.Close()
-	if !x.Closed() || x.Get() != nil || x.owner.Resource() != nil {
+	if !x.Closed() || x.Get() != nil || x.owner.pointer() != nil {
 		t.Error("open after Close of a copy")
 	}
 	mustMisuse(t, "own.Memory.Use", func() { x.Use(func(*point) {}) }, "closed")
-	mustMisuse(t, "own.Owner.Use", func() { new(Mem[int]).Use(func(*int) {}) }, "owns nothing")
+	mustMisuse(t, "own.Use", func() { new(Mem[int]).Use(func(*int) {}) }, "owns nothing")
 	if new(Mem[int]).Get() != nil {
 		t.Error("the zero Mem has something")
 	}

@@ -4,11 +4,11 @@ package own
 // of Drain, Thread, Workers and Inline may be set.
 type Options struct {
 	// Name is the name of the resource's type in panics and errors, such as
-	// "git.Commit". The default is "own.Owner".
+	// "git.Commit". The default is "own.Handle".
 	Name string
 
 	// Release destroys one or more resources. It must be set. It must not keep the slice.
-	// state is State, or what [Owner.SetState] has given the parent of the resources, or
+	// state is State, or what [Handle.SetState] has given the parent of the resources, or
 	// With.State. The package documentation, section Release functions, says
 	// where Release runs, which locks it may take, what it must not refer to, and what
 	// becomes of its errors and panics.
@@ -18,7 +18,7 @@ type Options struct {
 	Release func(state any, resources []uintptr) error
 
 	// State is passed to Release: a lock, a table of callbacks, a context of the C
-	// library as an unsafe.Pointer. [Owner.SetState] sets another one for the children of an
+	// library as an unsafe.Pointer. [Handle.SetState] sets another one for the children of an
 	// owner, but not for their children.
 	State any
 
@@ -27,7 +27,7 @@ type Options struct {
 	// of OnReleaseError on a goroutine of this package ends the program.
 	OnReleaseError func(ReleaseError)
 
-	// Construct makes resources in advance, for [Pool.Make]. It fills the slice
+	// Construct makes resources in advance, for [Handle.Make]. It fills the slice
 	// from the front, and returns the number of resources that it made. If that is
 	// fewer than the slice has room for, the error says why. Several calls may run at
 	// the same time. libc.Constructor returns such a function.
@@ -163,7 +163,7 @@ type With struct {
 
 	// State, if not nil, is a state of the resource's own, such as the Go value of a callback.
 	// Release gets it, in a call for this resource alone, in place of Options.State and of what
-	// [Owner.SetState] has set.
+	// [Handle.SetState] has set.
 	//
 	// The state stays reachable until that call of Release has returned, or until the owner is
 	// disowned. It may refer to the parent's owner. It must not refer to the owner of this

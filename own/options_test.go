@@ -69,8 +69,8 @@ func TestDefaults(t *testing.T) {
 		t.Error("one of 64 KiB shares a batch")
 	}
 	unknown.Close()
-	mustMisuse(t, "own.Owner.Use", func() { unknown.Use(func(unsafe.Pointer) {}) }, "closed")
-	if err := destroyError(t, p, waiting(0)); err.Pool != "own.Owner" {
+	mustMisuse(t, "own.Handle.Use", func() { unknown.Use(func(unsafe.Pointer) {}) }, "closed")
+	if err := destroyError(t, p, waiting(0)); err.Pool != "own.Handle" {
 		t.Errorf("the pool's name is %q", err.Pool)
 	}
 	runtime.KeepAlive([]*thing{small, large})

@@ -9,53 +9,35 @@ import (
 	"github.com/cheapgo/cheap/own/internal/intake"
 )
 
-// An Owner owns a resource until it is closed. While any copy of the Owner is
-// reachable the resource stays. After all copies become unreachable the resource
-// is released. A binding's type has an Owner, or a [Handle] or [Number] with an Owner
-// inside, in a field that is not exported:
+// An Owner names what owns a resource: a [Handle], a [Number], or what a [Memory] hands out. Their
+// method Owner returns it, as a parent, in With.Parent or Options.Parent, and for a [Callback]. It
+// keeps the resource from being released, as a copy of the Handle does. The zero Owner is none.
 //
-//	type Image struct {
-//		owner         own.Owner
-//		width, height int
-//	}
-//
-// A type that embeds an Owner has all its methods, Disown among them.
-//
-// [Pool.Own] and [Pool.Make] put a resource into an Owner. The value that contains
-// the Owner may be of any type, may refer to anything, and may be on the heap or
-// on the stack. All copies refer to the same resource, which is released once,
-// whichever copy is closed.
-//
-// The zero value owns nothing and counts as closed. Methods may be called from
-// any goroutine, but not while Own or Make writes to the same Owner.
-//
-// Owners are comparable: copies are equal, owners of different resources are not. So
-// reflect.DeepEqual of two values with an Owner, Handle or Number inside is false, unless one is
-// a copy of the other. It is false even if C would call the resources equal. A test should
-// compare what C says of them. Nothing that prints or compares values by reflection follows an
-// Owner to its pool.
+// Owners are comparable: those of copies are equal, those of different resources are not.
 type Owner struct{ ref batch.Ref }
 
-// named returns o as a parent. That of an owner of nothing is not the zero Owner, which
-// stands for no parent.
-func (o Owner) named() Owner {
+// An owner is what a Handle and a Number have in common.
+type owner struct{ ref batch.Ref }
+
+// Owner returns what names the resource as the parent of others.
+func (o *owner) Owner() Owner {
 	if o.ref.Sentinel() == nil {
-		o.ref.Index = 1
+		return Owner{batch.Ref{Index: 1}} // not the zero Owner, which stands for no parent
 	}
-	return o
+	return Owner{o.ref}
 }
 
 // Close releases the resource immediately, independently of other owners. A
-// second Close, through the same Owner or a copy, does nothing.
+// second Close, through the same Handle or a copy, does nothing.
 //
-// While the resource is in [Owner.Use], or has children that are not released,
+// While the resource is in Use, or has children that are not released,
 // Close marks the owner closed and returns. The resource is then released after
 // the last Use has returned and the last child is released. In a pool with
 // Options.Drain or Thread the release is queued.
 //
 // Close returns the error of the release function, if it calls that function. A
 // panic of the release function reaches the caller.
-func (o *Owner) Close() error {
+func (o *owner) Close() error {
 	if t := o.ref.Sentinel(); t != nil {
 		_, err := t.Close(o.ref.Index)
 		runtime.KeepAlive(t)
@@ -64,7 +46,7 @@ func (o *Owner) Close() error {
 	return nil
 }
 
-// CloseWait is [Owner.Close] that waits until the resource is released: until the
+// CloseWait is Close that waits until the resource is released: until the
 // last Use has returned, the last child is released, and in a pool with Options.Drain
 // or Thread the release function has run. If ctx is done before that, CloseWait
 // returns the error of ctx, and the resource is released later. CloseWait returns the
@@ -76,7 +58,7 @@ func (o *Owner) Close() error {
 // CloseWait must not be called in a Use of the same resource, in a release function, or
 // with Options.Drain on the goroutine that calls Drain: it would wait for itself until
 // ctx is done.
-func (o *Owner) CloseWait(ctx context.Context) error {
+func (o *owner) CloseWait(ctx context.Context) error {
 	t := o.ref.Sentinel()
 	if t == nil {
 		return nil
@@ -92,53 +74,13 @@ func (o *Owner) CloseWait(ctx context.Context) error {
 
 // Closed reports whether the owner was closed, disowned, or destroyed with its
 // pool, or never owned anything. The release itself may still be pending.
-func (o *Owner) Closed() bool {
+func (o *owner) Closed() bool {
 	return o.ref.Vacant()
-}
-
-// Use calls f with the resource, which is not released before f returns. f must not
-// keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also by f.
-// Close returns at once. Destroy waits at most until its ctx is done. The resource
-// is released by the last Use, after its f has returned. So a lock that the release
-// function takes is taken in f, never around Use: Use would wait for it for ever.
-//
-// Use panics if the owner is closed. In a pool with Options.Unshared Use does
-// not count: it keeps the owner reachable, but no goroutine may close it before
-// f returns.
-//
-// Use panics in a pool with Options.Numbers.
-func (o *Owner) Use(f func(resource unsafe.Pointer)) {
-	t := o.usePointer("Use")
-	defer unuse(t, o.ref.Index)
-	f(t.Pointer(o.ref.Index))
-}
-
-// TryUse is [Owner.Use] that returns [ErrClosed], without a call of f, if the owner
-// is closed or owns nothing. Else it returns the error of f. Locks are
-// taken in f, as for Use.
-func (o *Owner) TryUse(f func(resource unsafe.Pointer) error) error {
-	if t := o.ref.Sentinel(); t != nil {
-		mustHavePointers(t, "TryUse")
-	}
-	t := o.tryUse("TryUse")
-	if t == nil {
-		return ErrClosed
-	}
-	defer unuse(t, o.ref.Index)
-	return f(t.Pointer(o.ref.Index))
-}
-
-// usePointer is use of a resource that is no number.
-func (o *Owner) usePointer(op string) *batch.Sentinel {
-	if t := o.ref.Sentinel(); t != nil {
-		mustHavePointers(t, op)
-	}
-	return o.use(op)
 }
 
 // use begins a Use, which unuse ends, and returns the sentinel. It panics if the owner
 // is closed.
-func (o *Owner) use(op string) *batch.Sentinel {
+func (o *owner) use(op string) *batch.Sentinel {
 	t := o.ref.Sentinel()
 	if t == nil {
 		panicOwnsNothing(op)
@@ -154,7 +96,7 @@ func (o *Owner) use(op string) *batch.Sentinel {
 }
 
 // tryUse is use that returns nil where use panics.
-func (o *Owner) tryUse(op string) *batch.Sentinel {
+func (o *owner) tryUse(op string) *batch.Sentinel {
 	t := o.ref.Sentinel()
 	switch {
 	case t == nil:
@@ -178,77 +120,35 @@ func unuse(t *batch.Sentinel, i uint32) {
 	runtime.KeepAlive(t)
 }
 
-// Resource returns the resource, or nil if the owner is closed. It does not keep
-// the owner alive: after the program's last use of the owner the collector may
-// find it unreachable, even while C still works with the pointer. This program
-// is wrong:
-//
-//	func (m *Image) Sum() int {
-//		return int(C.image_sum((*C.image)(m.Resource())))
-//	}
-//
-// The last use of m comes before the call of C. If m was the last reference, its
-// resource may be released while image_sum runs. The remedy is a KeepAlive after
-// the last use of the pointer:
-//
-//	func (m *Image) Sum() int {
-//		n := int(C.image_sum((*C.image)(m.Resource())))
-//		runtime.KeepAlive(m)
-//		return n
-//	}
-//
-// KeepAlive does not protect against a Close by another goroutine. [Owner.Use]
-// protects against both.
-//
-// Resource panics in a pool with Options.Numbers.
-func (o *Owner) Resource() unsafe.Pointer {
+// pointer returns the resource, or nil if the owner is closed.
+func (o *owner) pointer() unsafe.Pointer {
 	t := o.open()
 	if t == nil {
 		return nil
 	}
-	mustHavePointers(t, "Resource")
 	return t.Pointer(o.ref.Index)
 }
 
 // open returns the sentinel, or nil if the owner is closed.
-func (o *Owner) open() *batch.Sentinel {
+func (o *owner) open() *batch.Sentinel {
 	if t := o.ref.Sentinel(); t != nil && t.State(o.ref.Index)&batch.Open != 0 {
 		return t
 	}
 	return nil
 }
 
-// mustHavePointers panics if the resources of the pool are numbers, which are never
-// converted to pointers.
-func mustHavePointers(t *batch.Sentinel, op string) {
-	if t.Batch.Spec.Numbers {
-		panicNumbers(t, op)
-	}
-}
-
-//go:noinline
-func panicNumbers(t *batch.Sentinel, op string) {
-	panicMisuse(t.Batch.Spec.Name, op, "the resource is a number, because the pool has Options.Numbers; use a Number in place of an Owner")
-}
-
 // KeepAlive keeps the resource from being released because the owner becomes
-// unreachable. The call marks the last use of a pointer that [Owner.Resource] has
-// returned, as [runtime.KeepAlive] does. It does not protect against a Close by
+// unreachable. The call marks the last use of a resource that [Handle.Pointer] or
+// [Number.Value] has returned, as [runtime.KeepAlive] does. It does not protect against a Close by
 // another goroutine.
-func (o *Owner) KeepAlive() { runtime.KeepAlive(o.ref.Sentinel()) }
+func (o *owner) KeepAlive() { runtime.KeepAlive(o.ref.Sentinel()) }
 
-// Disown closes the owner without a release, and returns the resource, which
-// belongs to the caller from now on. If Disown returns an error, nothing has
-// changed: [ErrClosed] if the owner is closed, [ErrInUse] during a Use,
-// [ErrChildren] while a resource that depends on this one is not released, and
-// [ErrShared] for memory that cannot be disowned. Disown panics in a pool with
-// Options.Numbers.
-func (o *Owner) Disown() (unsafe.Pointer, error) {
+// disownPointer is Disown of a resource that is a pointer.
+func (o *owner) disownPointer() (unsafe.Pointer, error) {
 	t := o.ref.Sentinel()
 	if t == nil {
 		return nil, ErrClosed
 	}
-	mustHavePointers(t, "Disown")
 	p := t.Pointer(o.ref.Index)
 	if err := o.disown(t); err != nil {
 		return nil, err
@@ -256,7 +156,7 @@ func (o *Owner) Disown() (unsafe.Pointer, error) {
 	return p, nil
 }
 
-func (o *Owner) disown(t *batch.Sentinel) error {
+func (o *owner) disown(t *batch.Sentinel) error {
 	err := t.Batch.Disown(o.ref.Index)
 	runtime.KeepAlive(t)
 	return err
@@ -272,7 +172,7 @@ func (o *Owner) disown(t *batch.Sentinel) error {
 //
 // If the owner is closed, Resize does nothing. It panics if size is negative, and for
 // memory of a [Memory], whose size does not change.
-func (o *Owner) Resize(size int) {
+func (o *owner) Resize(size int) {
 	t := o.ref.Sentinel()
 	if t == nil {
 		return
@@ -296,7 +196,7 @@ func (o *Owner) Resize(size int) {
 // The state stays reachable at least until the resource and its children are released. It
 // must not refer to an owner of the pool of o, nor to an owner of a pool whose resources
 // depend on that pool's, directly or not: such an owner would never be found unreachable.
-func (o *Owner) SetState(state any) error {
+func (o *owner) SetState(state any) error {
 	t := o.ref.Sentinel()
 	if t == nil {
 		return ErrClosed

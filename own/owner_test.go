@@ -16,7 +16,7 @@ var _ io.Closer = (*object)(nil)
 
 func TestOwnerIsTwoWords(t *testing.T) {
 	if n := unsafe.Sizeof(object{}); n != 2*unsafe.Sizeof(uintptr(0)) {
-		t.Errorf("an Owner has %d bytes", n)
+		t.Errorf("a Handle has %d bytes", n)
 	}
 }
 
@@ -42,13 +42,13 @@ func TestZeroOwnerOwnsNothing(t *testing.T) {
 	}
 	o.KeepAlive()
 	o.Resize(5)
-	mustMisuse(t, "own.Owner.Use", func() { o.Use(func(unsafe.Pointer) {}) }, "owns nothing")
+	mustMisuse(t, "own.Use", func() { o.Use(func(unsafe.Pointer) {}) }, "owns nothing")
 
 	w := newWorld(t, 1)
 	p := w.pool(Options{})
 	var child object
 	if err := child.OwnWith(p, w.create(1).pointer(), With{Size: 1, Parent: o.Owner()}); err != ErrClosed || !child.Closed() {
-		t.Errorf("OwnUnder: %v", err)
+		t.Errorf("OwnWith: %v", err)
 	}
 	w.destroy(&w.cells[0])
 	mustDestroy(t, p)
@@ -159,7 +159,7 @@ func TestStaleOwnerDoesNoHarm(t *testing.T) {
 	}
 }
 
-// TestOwnIntoUsedOwner owns with an Owner that was closed, which is fine, and
+// TestOwnIntoUsedOwner owns with a Handle that was closed, which is fine, and
 // with one that is not.
 func TestOwnIntoUsedOwner(t *testing.T) {
 	w := newWorld(t, 101)
@@ -181,7 +181,7 @@ func TestOwnIntoUsedOwner(t *testing.T) {
 		}
 		stale.Close()
 		if m.Closed() {
-			t.Fatal("a stale copy closed what the Owner owns now")
+			t.Fatal("a stale copy closed what the Handle owns now")
 		}
 	}
 	if _, err := m.Disown(); err != nil {

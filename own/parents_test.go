@@ -157,7 +157,7 @@ func TestClosedParentWaits(t *testing.T) {
 	c := w.create(10)
 	var late object
 	if err := late.OwnWith(p, c.pointer(), With{Size: 10, Parent: parent.Owner()}); err != ErrClosed || !late.Closed() {
-		t.Errorf("OwnUnder of a closed parent: %v", err)
+		t.Errorf("OwnWith of a closed parent: %v", err)
 	}
 	w.destroy(c)
 	a.Close()
@@ -210,7 +210,7 @@ func TestDisownOfParent(t *testing.T) {
 	}
 	c := w.create(10)
 	if err := new(object).OwnWith(q, c.pointer(), With{Size: 10, Parent: parent.Owner()}); err != ErrClosed {
-		t.Errorf("OwnUnder after Disown: %v", err)
+		t.Errorf("OwnWith after Disown: %v", err)
 	}
 	w.destroy(c)
 	mustBeAlive(t, parent.cell, "although disowned")
@@ -232,23 +232,23 @@ func TestDisownOfParent(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestFailedOwnUnderLeavesTheParent has OwnUnder fail in all ways: the parent
+// TestFailedOwnWithLeavesTheParent has OwnWith fail in all ways: the parent
 // does not wait for a child that never came.
-func TestFailedOwnUnderLeavesTheParent(t *testing.T) {
+func TestFailedOwnWithLeavesTheParent(t *testing.T) {
 	w := newWorld(t, 100)
 	for name, fail := range map[string]func(parent *thing, resource unsafe.Pointer){
 		"destroyed": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
 			mustDestroy(t, p)
 			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrDestroyed {
-				t.Errorf("OwnUnder: %v", err)
+				t.Errorf("OwnWith: %v", err)
 			}
 		},
 		"full": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{Drain: true, MaxQueued: 1})
 			w.own(t, p, 1).Close()
 			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrQueueFull {
-				t.Errorf("OwnUnder: %v", err)
+				t.Errorf("OwnWith: %v", err)
 			}
 			p.Drain(0)
 		},
@@ -268,7 +268,7 @@ func TestFailedOwnUnderLeavesTheParent(t *testing.T) {
 			parent.Use(func(unsafe.Pointer) {
 				parent.Close()
 				if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrClosed {
-					t.Errorf("OwnUnder: %v", err)
+					t.Errorf("OwnWith: %v", err)
 				}
 			})
 		},

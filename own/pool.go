@@ -148,7 +148,7 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 		bad("Options.Pinned, Size, MaxQueued or Workers is negative; use 0 for the default")
 	}
 	p := &Pool{spec: batch.Spec{
-		Name:      cmp.Or(o.Name, "own.Owner"),
+		Name:      cmp.Or(o.Name, "own.Handle"),
 		Batch:     cmp.Or(o.Batch, defaultBatch),
 		Pinned:    min(int64(cmp.Or(o.Pinned, defaultPinned)), batch.MaxSize),
 		Size:      min(int64(cmp.Or(o.Size, census.DefaultSize)), batch.MaxSize),
@@ -178,26 +178,10 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	return p
 }
 
-// Own makes o the owner of a resource of size bytes, which is released after all copies of
-// o become unreachable, unless it is closed or disowned before. An estimate of the size is
-// enough; Options.Size says what a wrong estimate costs. 0 stands for Options.Size.
-//
-// If Own returns an error, the resource still belongs to the caller, who may pass it
-// to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
-// Options.Parent [ErrClosed]. Own panics if size is negative, o owns something already, the
-// pool has Options.Numbers, or resource is below 4,096, which is no address. If it is in the
-// Go heap, a line on stderr says so, once, on 64-bit systems.
-//
-// Own does not refuse a resource because of a limit of package pace: [Pool.Reserve] does,
-// before C allocates. If package pace is started and the program allocates faster than the
-// collector's releases follow, Own waits for releases: for up to 100 ms, or a second with a
-// limit; for 1 ms while no release ends. A lock that a release function takes may be held,
-// unless Options.Inline is set.
-//
-// [Handle.Own] and [Number.Own] are Own for a typed pointer and for a number.
-func (p *Pool) Own(o *Owner, resource unsafe.Pointer, size int) error {
-	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
-		p.panicNothing(o, uintptr(resource))
+// ownPointer is own of a resource that is a pointer, which it checks.
+func (p *Pool) ownPointer(o *owner, resource unsafe.Pointer, size int) error {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses {
+		p.panicNothing(uintptr(resource))
 	}
 	// As own, to save a call.
 	n := p.sized(size)
@@ -246,7 +230,7 @@ func inGoHeap(p unsafe.Pointer) bool {
 }
 
 // own is Own of a resource that is checked.
-func (p *Pool) own(o *Owner, resource uintptr, size int) error {
+func (p *Pool) own(o *owner, resource uintptr, size int) error {
 	n := p.sized(size)
 	if n > 0 && o.ref.Sentinel() == nil {
 		if t, i := p.intake.Put(resource, n); t != nil {
@@ -258,7 +242,7 @@ func (p *Pool) own(o *Owner, resource uintptr, size int) error {
 }
 
 // ownSlow is the slow path of Own.
-func (p *Pool) ownSlow(o *Owner, resource uintptr, size int) error {
+func (p *Pool) ownSlow(o *owner, resource uintptr, size int) error {
 	n := p.sized(size)
 	if n < 0 {
 		p.panicNegative("Own", size)
@@ -289,9 +273,9 @@ func (p *Pool) help() {
 	}
 }
 
-func (p *Pool) mustBeVacant(o *Owner, op string) {
+func (p *Pool) mustBeVacant(o *owner, op string) {
 	if !o.ref.Vacant() {
-		panicMisuse(p.spec.Name, op, "the Owner owns something already; close or disown it first, or use another Owner")
+		panicMisuse(p.spec.Name, op, "it owns something already; close or disown it first, or use another one")
 	}
 }
 
@@ -316,10 +300,7 @@ func (p *Pool) sized(size int) int64 {
 }
 
 //go:noinline
-func (p *Pool) panicNothing(o *Owner, resource uintptr) {
-	if o == nil {
-		panicMisuse(p.spec.Name, "Own", "the Owner is nil; pass the address of the one in the caller's value")
-	}
+func (p *Pool) panicNothing(resource uintptr) {
 	if p.spec.Numbers {
 		panicMisuse(p.spec.Name, "Own", "the pool has Options.Numbers, and the resource is a pointer; use a Number, or another pool")
 	}
@@ -330,15 +311,15 @@ func (p *Pool) panicNothing(o *Owner, resource uintptr) {
 }
 
 // mustBeAddress panics if OwnWith takes no such resource.
-func (p *Pool) mustBeAddress(o *Owner, resource unsafe.Pointer) {
-	if uintptr(resource)-batch.LeastAddress >= p.addresses || o == nil {
-		p.panicNothing(o, uintptr(resource))
+func (p *Pool) mustBeAddress(resource unsafe.Pointer) {
+	if uintptr(resource)-batch.LeastAddress >= p.addresses {
+		p.panicNothing(uintptr(resource))
 	}
 	p.warnOfGo(resource)
 }
 
 // ownWith is OwnWith of a resource that is checked.
-func (p *Pool) ownWith(o *Owner, resource uintptr, w With) error {
+func (p *Pool) ownWith(o *owner, resource uintptr, w With) error {
 	size, room := p.sized(w.Size), w.Room
 	switch {
 	case room.pool != nil && room.pool != p:
@@ -377,23 +358,10 @@ func (p *Pool) ownWith(o *Owner, resource uintptr, w With) error {
 	return p.count(p.intake.Own(&o.ref, f, resource, size, w.State))
 }
 
-// Make makes o the owner of a resource that Options.Construct has made. One call of
-// Construct makes a batch of resources, the stock, so most calls of Make do not call it.
-// Each P has a stock. The owner is the same as one made by [Pool.Own].
-//
-// If Construct made fewer resources than asked, Make hands out those, then returns the error
-// of Construct once, and then calls Construct again. Resources that were never handed out
-// are released in three cases: by Destroy, after two collections with no Make between them,
-// and after their P has ended because GOMAXPROCS was lowered.
-//
-// Other errors are those of Own. Make panics without Options.Construct, and if
-// Construct has made a number below 4,096 in a pool without Options.Numbers.
-func (p *Pool) Make(o *Owner) error {
+// make is Make of a Handle or Number.
+func (p *Pool) make(o *owner) error {
 	if !p.intake.Makes() {
 		panicMisuse(p.spec.Name, "Make", "the pool has no Options.Construct; set it, or call Own")
-	}
-	if o == nil {
-		p.panicNothing(o, 0)
 	}
 	if o.ref.Sentinel() == nil {
 		if t, i := p.intake.Next(); t != nil {

@@ -25,7 +25,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 		{"Own", 4, Options{}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 16) }, 2},
 		{"Own, large", 4, Options{}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 1<<20) }, 1},
 		{"Own, a batch each", 4, Options{Batch: 1}, func(p *Pool, _ *Memory) { new(object).Own(p, unsafe.Pointer(&resource), 16) }, 1},
-		{"OwnUnder", 4, Options{}, func(p *Pool, _ *Memory) {
+		{"OwnWith", 4, Options{}, func(p *Pool, _ *Memory) {
 			new(object).OwnWith(p, unsafe.Pointer(&resource), With{Size: 16, Parent: parent.Owner()})
 		}, 2},
 		{"Memory", 1, Options{}, func(_ *Pool, m *Memory) { m.NewBytes(16) }, 2},

@@ -332,7 +332,7 @@ func TestStateOfParentOption(t *testing.T) {
 	}
 	var n Number[int]
 	must(t, n.Own(p, 5, 10))
-	mustMisuse(t, "own.Owner.Discard", func() { Discard(p, 7) }, "Options.Parent")
+	mustMisuse(t, "own.Handle.Discard", func() { Discard(p, 7) }, "Options.Parent")
 	n.Close()
 	mustDestroy(t, p)
 	if fmt.Sprint(states) != "[the parent's]" {

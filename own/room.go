@@ -25,12 +25,12 @@ import (
 type Room struct {
 	pool *Pool
 	size int64
-	held Owner // in the pool of rooms; owns nothing if there was no limit
+	held owner // in the pool of rooms; owns nothing if there was no limit
 }
 
 // Reserve takes room for a resource of size bytes, before C allocates it, under a limit
 // that package pace keeps. A size of 0 stands for Options.Size. Until the Room ends, its
-// bytes count as those of a resource do. [Pool.Own] refuses nothing at a limit, because
+// bytes count as those of a resource do. [Handle.Own] refuses nothing at a limit, because
 // its resource is allocated already.
 //
 // At the limit Reserve waits, first come first served. It waits for a collection that
@@ -60,7 +60,7 @@ func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
 	if err := p.intake.Refuses(); err != nil {
 		return Room{}, err
 	}
-	var held Owner
+	var held owner
 	if account.Process.Limited() {
 		if err := p.waitForRoom(ctx, n); err != nil {
 			return Room{}, err
@@ -88,7 +88,7 @@ func (p *Pool) waitForRoom(ctx context.Context, n int64) error {
 }
 
 // hold makes o, which is in a Room, the owner of n bytes that are counted.
-func (p *Pool) hold(o *Owner, n int64) error {
+func (p *Pool) hold(o *owner, n int64) error {
 	rooms := p.rooms.Load()
 	if rooms == nil {
 		if rooms = p.makeRooms(); rooms == nil {
@@ -161,7 +161,7 @@ func (r Room) Release() { r.held.Close() } // the error is always nil
 // releases. If OwnWith has returned an error, the binding destroys the resource itself.
 func (p *Pool) Discard(resource unsafe.Pointer) error {
 	if uintptr(resource)-batch.LeastAddress >= p.addresses {
-		p.panicNothing(new(Owner), uintptr(resource))
+		p.panicNothing(uintptr(resource))
 	}
 	return p.discard(uintptr(resource))
 }

@@ -33,7 +33,7 @@ func TestStaleOwners(t *testing.T) {
 				t.Fatalf("Disown of a stale owner: %v", err)
 			}
 			if err := new(object).OwnWith(p, unsafe.Pointer(resource), With{Size: 1, Parent: s.Owner()}); err != ErrClosed {
-				t.Fatalf("OwnUnder a stale owner: %v", err)
+				t.Fatalf("OwnWith a stale owner: %v", err)
 			}
 			mustPanic(t, func() { s.Use(func(unsafe.Pointer) {}) })
 			mustPanic(t, func() { s.owner.useNumber(func(_ uintptr) {}) })

@@ -247,7 +247,7 @@ func TestOwnWithState(t *testing.T) {
 	if err := new(Number[int]).OwnWith(p, 2, With{Size: 16, State: "late"}); err != ErrDestroyed {
 		t.Errorf("after Destroy: %v", err)
 	}
-	mustMisuse(t, "own.Owner.OwnWith", func() { new(Number[int]).OwnWith(NewPool(Options{Release: o.Release}), 2, With{Size: 16, State: ""}) }, "Options.Numbers")
+	mustMisuse(t, "own.Handle.OwnWith", func() { new(Number[int]).OwnWith(NewPool(Options{Release: o.Release}), 2, With{Size: 16, State: ""}) }, "Options.Numbers")
 }
 
 // TestOwnWithErrors has releases with a state of their own fail, panic and end their

@@ -70,13 +70,13 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 		"exact": func(_ *testing.T, w *world, p *Pool, _ *thing, o *object) error {
 			return o.Own(p, w.create(10).pointer(), 1<<20)
 		},
-		"OwnHandle": func(_ *testing.T, w *world, p *Pool, _ *thing, o *object) error {
+		"own": func(_ *testing.T, w *world, p *Pool, _ *thing, o *object) error {
 			return p.own(&o.owner, uintptr(w.create(10).pointer()), 10)
 		},
-		"OwnUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *object) error {
+		"OwnWith": func(_ *testing.T, w *world, p *Pool, parent *thing, o *object) error {
 			return o.OwnWith(p, w.create(10).pointer(), With{Size: 10, Parent: parent.Owner()})
 		},
-		"OwnHandleUnder": func(_ *testing.T, w *world, p *Pool, parent *thing, o *object) error {
+		"ownWith": func(_ *testing.T, w *world, p *Pool, parent *thing, o *object) error {
 			return p.ownWith(&o.owner, uintptr(w.create(10).pointer()), With{Size: 10, Parent: parent.Owner()})
 		},
 		"Make": func(_ *testing.T, _ *world, p *Pool, _ *thing, o *object) error {

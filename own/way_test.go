@@ -42,13 +42,13 @@ func release(_ any, resources []uintptr) error {
 
 // fill makes the owners of two batches, the first of which is sealed, and returns those of
 // the second one.
-func fill(p *own.Pool) (open []*own.Owner) {
+func fill(p *own.Pool) (open []*own.Handle[unsafe.Pointer]) {
 	done := make(chan bool)
 	go func() { // so that nothing stays on this stack
 		var resource byte
 		for i := range 2 * size {
-			o := new(own.Owner)
-			p.Own(o, unsafe.Pointer(&resource), 100)
+			o := new(own.Handle[unsafe.Pointer])
+			o.Own(p, unsafe.Pointer(&resource), 100)
 			if i >= size {
 				open = append(open, o)
 			}

@@ -54,7 +54,7 @@ var (
 // foreign is what documents name that is not ours and not Go's.
 var foreign = []string{
 	"C.malloc", "C.free", "C.CString", "C.char", "go.mod", "pace", "inspect", "leaktest",
-	"../cheap", "../../..", "own.Owner",
+	"../cheap", "../../..",
 }
 
 // TestNames looks for every file and symbol that the documents name, and for the packages, scripts and

@@ -14,10 +14,23 @@ import (
 
 // A symbolTable holds what a set of packages declares: "name", "Type.Method"
 // and "Type.Field" below the package's name, which is the last element of its
-// directory, and all of it once more under "".
+// directory, "Type>Embedded" of a type of the same package, and all of it once more
+// under "".
 type symbolTable map[string]map[string]bool
 
-func (s symbolTable) has(pkg, name string) bool { return s[pkg][name] }
+// has reports whether there is a name, or a member that an embedded type has.
+func (s symbolTable) has(pkg, name string) bool {
+	if s[pkg][name] {
+		return true
+	}
+	typ, member, _ := strings.Cut(name, ".")
+	for n := range s[pkg] {
+		if embedded, ok := strings.CutPrefix(n, typ+">"); ok && s[pkg][embedded+"."+member] {
+			return true
+		}
+	}
+	return false
+}
 
 func (s symbolTable) add(pkg, name string) {
 	for _, p := range []string{pkg, ""} {
@@ -76,6 +89,9 @@ func (s symbolTable) addMembers(pkg, name string, typ ast.Expr) {
 		return
 	}
 	for _, f := range list.List {
+		if f.Names == nil {
+			s.add(pkg, name+">"+receiver(f.Type))
+		}
 		for _, id := range f.Names {
 			s.add(pkg, name+"."+id.Name)
 		}

@@ -156,7 +156,7 @@ func (m *ownModel) own(t *rapid.T, parent *owned) {
 
 func (m *ownModel) Own(t *rapid.T) { m.own(t, nil) }
 
-func (m *ownModel) OwnUnder(t *rapid.T) { m.own(t, m.draw(t, "parent", (*owned).held)) }
+func (m *ownModel) OwnWith(t *rapid.T) { m.own(t, m.draw(t, "parent", (*owned).held)) }
 
 func (m *ownModel) Make(t *rapid.T) {
 	p := m.drawPool(t)

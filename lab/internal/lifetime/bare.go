@@ -25,7 +25,7 @@ func Bare() (*Lifetime, error) {
 			made.Add(int64(n))
 			for range n {
 				o := new(Owned)
-				must(o.Owner.Own(p, unsafe.Pointer(&aResource), cside.BlockSize))
+				must(o.Handle.Own(p, unsafe.Pointer(&aResource), cside.BlockSize))
 				ownedSink = o
 			}
 			ownedSink = nil
@@ -47,12 +47,12 @@ func Children() (*Lifetime, error) {
 	})
 	parents := own.NewPool(own.Options{Name: "bench.parent", Release: func(any, []uintptr) error { return nil }})
 	parent, context1 := new(Owned), new([1]byte)
-	must(parent.Owner.Own(parents, unsafe.Pointer(&aResource), 1))
-	must(parent.Owner.SetState(context1))
+	must(parent.Handle.Own(parents, unsafe.Pointer(&aResource), 1))
+	must(parent.Handle.SetState(context1))
 	l := onPool(p, func(n int) {
 		for range n {
 			o := new(Owned)
-			must(o.Owner.OwnWith(p, cside.CreateBlock(), own.With{Size: cside.BlockSize, Parent: parent.Owner.Owner()}))
+			must(o.Handle.OwnWith(p, cside.CreateBlock(), own.With{Size: cside.BlockSize, Parent: parent.Handle.Owner()}))
 			ownedSink = o
 		}
 		ownedSink = nil
@@ -62,7 +62,7 @@ func Children() (*Lifetime, error) {
 		if err := closePool(); err != nil {
 			return err
 		}
-		must(parent.Owner.Close())
+		must(parent.Handle.Close())
 		return parents.Destroy(context.Background())
 	}
 	return l, nil

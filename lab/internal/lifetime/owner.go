@@ -14,8 +14,8 @@ import (
 )
 
 // An Owned object is as large as a Plain one. The field is exported for benchmarks that
-// time the methods of an Owner.
-type Owned struct{ Owner own.Handle[unsafe.Pointer] }
+// time the methods of a Handle.
+type Owned struct{ Handle own.Handle[unsafe.Pointer] }
 
 var _ = [1]struct{}{}[unsafe.Sizeof(Owned{})-unsafe.Sizeof(Plain{})]
 
@@ -54,7 +54,7 @@ func ClosePool(p *own.Pool) error {
 // memory.
 func NewOwned(p *own.Pool) *Owned {
 	o := new(Owned)
-	must(o.Owner.Own(p, cside.CreateBlock(), cside.BlockSize))
+	must(o.Handle.Own(p, cside.CreateBlock(), cside.BlockSize))
 	return o
 }
 
@@ -96,7 +96,7 @@ func makes(p *own.Pool) (*Lifetime, error) {
 	l := onPool(p, func(n int) {
 		for range n {
 			o := new(Owned)
-			must(o.Owner.Make(p))
+			must(o.Handle.Make(p))
 			ownedSink = o
 		}
 		ownedSink = nil
@@ -114,7 +114,7 @@ func Close() (*Lifetime, error) {
 		for range n {
 			o := NewOwned(p)
 			ownedSink = o
-			o.Owner.Close()
+			o.Handle.Close()
 		}
 	}), nil
 }

@@ -105,11 +105,11 @@ func ownLarge(closes bool) *large {
 	return &large{tally: t, make: func(size int) largeObject {
 		o := new(lifetime.Owned)
 		block := needed(cside.Malloc(size))
-		if err := o.Owner.Own(p, block, size); err != nil {
+		if err := o.Handle.Own(p, block, size); err != nil {
 			panic(err) // the pool is open, and has no limit
 		}
 		if closes {
-			return largeObject{o, block, &o.Owner}
+			return largeObject{o, block, &o.Handle}
 		}
 		return largeObject{object: o, block: block}
 	}, end: func() error { return p.Destroy(context.Background()) }}

@@ -23,7 +23,7 @@ type object[Rest any] struct {
 	owned unsafe.Pointer
 }
 
-// An owning object has an Owner instead of the word.
+// An owning object has a Handle instead of the word.
 type owning[Rest any] struct {
 	rest  Rest
 	_     [16 - unsafe.Sizeof(own.Handle[unsafe.Pointer]{})]byte
@@ -106,7 +106,7 @@ func Size() measure.Table {
 }
 
 // sizeRows returns the rows of one size: objects with Rest beside their
-// pointer, and with OwnerRest beside their Owner.
+// pointer, and with OwnerRest beside their Handle.
 func sizeRows[Rest, OwnerRest any](s sized) []measure.Row {
 	row := func(kind string, open func() measure.Work) measure.Row {
 		return measure.Row{

@@ -54,7 +54,7 @@ func tailRows() []measure.Row {
 			}, func() time.Duration {
 				o, block := new(lifetime.Owned), cside.CreateBlock()
 				start := time.Now()
-				err := o.Owner.Own(p, block, cside.BlockSize)
+				err := o.Handle.Own(p, block, cside.BlockSize)
 				took := time.Since(start)
 				if err != nil {
 					panic(err) // the pool is open, and has no limit
