@@ -144,7 +144,7 @@ func stackText(pcs []uintptr) string {
 
 // Collect collects until the collector finds no more owners, and what it found is released:
 // until three collections in a row have changed nothing, and 30 times at most. It does not wait
-// for releases that need a call of [own.Pool.Drain]. If ctx is done before, it returns its error.
+// for releases that need a call of [own.Queue.Drain]. If ctx is done before, it returns its error.
 func Collect(ctx context.Context) error { return collect.All(ctx) }
 
 // WriteSuspects writes [Suspects] as text. It does not collect.

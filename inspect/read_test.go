@@ -100,7 +100,8 @@ func TestReadTotals(t *testing.T) {
 
 func TestReadPool(t *testing.T) {
 	released := 0
-	pool := own.NewPool(own.Options{Name: "read-pool", Drain: true, Release: func(_ any, r []uintptr) error {
+	var queue own.Queue
+	pool := own.NewPool(own.Options{Name: "read-pool", Run: queue.Run(), Release: func(_ any, r []uintptr) error {
 		released += len(r)
 		return nil
 	}, Numbers: true})
@@ -126,7 +127,7 @@ func TestReadPool(t *testing.T) {
 	if v.of(t, "cheap_pool_open_batches", "read-pool") < 1 {
 		t.Error("no batch is open")
 	}
-	pool.Drain(0)
+	queue.Drain(0)
 	v = readAll()
 	v.want(t, "cheap_pool_live", "read-pool", 900)
 	v.want(t, "cheap_pool_live_bytes", "read-pool", 9000)
@@ -134,7 +135,7 @@ func TestReadPool(t *testing.T) {
 	v.want(t, "cheap_pool_collected_total", "read-pool", 0)
 	runtime.KeepAlive(kept)
 	kept = nil
-	eventually(t, "the collector finds 900 owners", func() bool { pool.Drain(0); return pool.Stats().Collected == 900 })
+	eventually(t, "the collector finds 900 owners", func() bool { queue.Drain(0); return pool.Stats().Collected == 900 })
 	v = readAll()
 	v.want(t, "cheap_pool_created_total", "read-pool", 1000)
 	v.want(t, "cheap_pool_released_total", "read-pool", 1000)

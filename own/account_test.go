@@ -61,7 +61,7 @@ func TestAccountIsExact(t *testing.T) {
 				fmt.Printf("%s: %+v, of these %d automatically, and %d bytes live\n", when, u, auto, w.bytes.Load())
 			}
 		}
-		p, q := w.pool(Options{Size: 100}), f.pool(Options{Drain: true})
+		p, q := w.pool(Options{Size: 100}), f.pool(Options{Run: new(Queue).Run()})
 		must("at first")
 		var held, made []*thing
 		for i := range 1000 {
@@ -90,12 +90,12 @@ func TestAccountIsExact(t *testing.T) {
 			m.Close()
 		}
 		must("some closed, but not drained")
-		q.Drain(20)
+		drainPool(q, 20)
 		must("some drained")
 		held[3].Close()
 		must("a parent waits")
 		child.Close()
-		q.Drain(0)
+		drainPool(q, 0)
 		must("the parent released")
 		for i := range held {
 			if i%3 == 0 {
@@ -107,7 +107,7 @@ func TestAccountIsExact(t *testing.T) {
 		must("one pool destroyed")
 		q.Destroy(waiting(0))
 		must("both destroyed, one to be drained")
-		q.Drain(0)
+		drainPool(q, 0)
 		must("in the end")
 		if w.bytes.Load() != 0 || len(w.wrong) != 0 {
 			fmt.Println(w.bytes.Load(), "bytes are alive in the end;", w.wrong)
@@ -357,7 +357,7 @@ func TestReserve(t *testing.T) {
 // full.
 func TestReserveInQueue(t *testing.T) {
 	var released []uintptr
-	p := NewPool(Options{Drain: true, Numbers: true, MaxQueued: 1, Release: func(_ any, r []uintptr) error {
+	p := NewPool(Options{Run: NewQueue(1, nil).Run(), Numbers: true, Release: func(_ any, r []uintptr) error {
 		released = append(released, r...)
 		return nil
 	}})
@@ -375,7 +375,7 @@ func TestReserveInQueue(t *testing.T) {
 	must(t, m.OwnWith(p, 2, With{Room: room}))
 	must(t, Discard(p, 3))
 	m.Close()
-	if n := p.Drain(0); n != 3 || len(released) != 3 {
+	if n := drainPool(p, 0); n != 3 || len(released) != 3 {
 		t.Errorf("drained %d, released %d", n, released)
 	}
 	mustStats(t, p, Stats{})

@@ -48,7 +48,7 @@ func awaitInBubble(ctx context.Context, done func() bool) error {
 		least, longest = 20 * time.Microsecond, time.Second
 
 		// A sleep in a bubble takes no real time. A deadline would pass before a worker, which is
-		// in no bubble, can run. With Options.Inline one begins some milliseconds later.
+		// in no bubble, can run. With Inline one begins some milliseconds later.
 		fewYields, manyYields = 10, 20_000
 	)
 	yields := 1_000_000 // a release may take longer than the test wants to wait

@@ -57,8 +57,8 @@ func TestHammerAwait(t *testing.T) {
 	ctx := patient(t)
 	w := newWorld(t, times(200_000))
 	for round := range times(400) {
-		direct, drained := w.pool(Options{}), w.pool(Options{Drain: true})
-		thread, parents := w.pool(Options{Thread: true}), w.pool(Options{})
+		direct, drained := w.pool(Options{}), w.pool(Options{Run: new(Queue).Run()})
+		thread, parents := w.pool(Options{Run: Thread(0)}), w.pool(Options{})
 		destroyed := round%2 == 0 // meanwhile
 		var wg sync.WaitGroup
 		var over atomic.Bool
@@ -109,7 +109,7 @@ func TestHammerAwait(t *testing.T) {
 		go func() {
 			defer close(drainer)
 			for !over.Load() {
-				drained.Drain(0)
+				drainPool(drained, 0)
 				runtime.Gosched()
 			}
 		}()
@@ -136,7 +136,7 @@ func TestHammerAwait(t *testing.T) {
 		}
 		over.Store(true)
 		<-drainer
-		drained.Drain(0)
+		drainPool(drained, 0)
 		if w.alive() != 0 {
 			t.Fatalf("round %d: %d resources are left", round, w.alive())
 		}
@@ -158,29 +158,29 @@ func TestDestroyIsWoken(t *testing.T) {
 	}
 	t.Run("queued after its last Use", func(t *testing.T) {
 		w := newWorld(t, 1)
-		p := w.pool(Options{Drain: true})
+		p := w.pool(Options{Run: new(Queue).Run()})
 		m := w.own(t, p, 16)
 		if e := destroyError(t, p, whenWaiting(use(m))); e.Queued != 1 || e.InUse != 0 {
 			t.Errorf("%+v", e)
 		}
-		p.Drain(0)
+		drainPool(p, 0)
 	})
 	t.Run("waits for a child after its last Use", func(t *testing.T) {
 		w := newWorld(t, 2)
-		p, children := w.pool(Options{}), w.pool(Options{Drain: true})
+		p, children := w.pool(Options{}), w.pool(Options{Run: new(Queue).Run()})
 		m := w.own(t, p, 16)
 		child := w.ownUnder(t, children, m, 16)
 		if e := destroyError(t, p, whenWaiting(use(m))); e.Waiting != 1 || e.InUse != 0 {
 			t.Errorf("%+v", e)
 		}
 		runtime.KeepAlive(child)
-		children.Drain(0)
+		drainPool(children, 0)
 	})
 	t.Run("out of the queue after its release", func(t *testing.T) {
 		var x byte
 		released, leave := make(chan struct{}), make(chan struct{})
 		p := NewPool(Options{
-			Thread:         true,
+			Run:            Thread(0),
 			Release:        func(any, []uintptr) error { return ErrInUse },
 			OnReleaseError: func(ReleaseError) { close(released); <-leave },
 		})
@@ -203,7 +203,7 @@ func TestAwaitInBubble(t *testing.T) {
 	for _, name := range []string{"CloseWait", "Destroy", "Flush", "await"} {
 		w := newWorld(t, 10)
 		synctest.Test(t, func(t *testing.T) {
-			p := w.pool(Options{Drain: name == "Flush"})
+			p := w.pool(Options{Run: queuedIf(name == "Flush")})
 			m := w.own(t, p, 16)
 			begin, in := time.Now(), make(chan struct{})
 			var ended atomic.Bool
@@ -213,7 +213,7 @@ func TestAwaitInBubble(t *testing.T) {
 					time.Sleep(hour)
 					ended.Store(true)
 				})
-				p.Drain(0)
+				drainPool(p, 0)
 			}()
 			<-in
 			looks := 0
@@ -248,7 +248,7 @@ func TestAwaitInBubble(t *testing.T) {
 				t.Errorf("%v after %v", err, time.Since(begin))
 			}
 			p.Destroy(t.Context())
-			p.Drain(0)
+			drainPool(p, 0)
 		})
 	}
 }

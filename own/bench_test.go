@@ -143,7 +143,7 @@ func BenchmarkUse(b *testing.B) {
 func BenchmarkDrain(b *testing.B) {
 	const n = 1_000_000
 	released := 0
-	p := NewPool(Options{Drain: true, Release: func(_ any, r []uintptr) error { released += len(r); return nil }})
+	p := NewPool(Options{Run: new(Queue).Run(), Release: func(_ any, r []uintptr) error { released += len(r); return nil }})
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
@@ -160,7 +160,7 @@ func BenchmarkDrain(b *testing.B) {
 			}
 		}()
 		begin := time.Now()
-		if got := p.Drain(0); got != n {
+		if got := drainPool(p, 0); got != n {
 			b.Fatal(got)
 		}
 		took += time.Since(begin)

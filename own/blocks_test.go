@@ -46,11 +46,11 @@ func TestReleaseOfBlocks(t *testing.T) {
 			clear(owners)
 			collect(t, "the blocks", func() bool { return p.Stats().Live == 0 })
 		}},
-		{"Drain", Options{Drain: true}, func(t *testing.T, p *Pool, owners []*object) {
+		{"Drain", Options{Run: new(Queue).Run()}, func(t *testing.T, p *Pool, owners []*object) {
 			for _, o := range owners {
 				o.Close()
 			}
-			p.Drain(0)
+			drainPool(p, 0)
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 			})
 			row.end(t, p, owners)
 			p.Destroy(patient(t)) // what Make has not handed out
-			p.Drain(0)
+			drainPool(p, 0)
 			if st := h.Stats(); st.Blocks != 0 {
 				t.Errorf("%d blocks are left", st.Blocks)
 			}

@@ -132,7 +132,7 @@ func TestCallbackEnds(t *testing.T) {
 		{"destroy", func(_ *thing, p *Pool) { p.Destroy(t.Context()) }},
 		{"disown", func(m *thing, _ *Pool) { m.Disown() }},
 	} {
-		for _, o := range []Options{{}, {Unshared: true}, {Batch: 1}, {Drain: true}} {
+		for _, o := range []Options{{}, {Unshared: true}, {Batch: 1}, {Run: new(Queue).Run()}} {
 			w := newWorld(t, 1)
 			p := w.pool(o)
 			m := w.own(t, p, 1)
@@ -147,7 +147,7 @@ func TestCallbackEnds(t *testing.T) {
 			if c.Hold() {
 				t.Errorf("%s: Hold after the end", row.name)
 			}
-			p.Drain(0)
+			drainPool(p, 0)
 			if row.name == "disown" {
 				w.destroy(m.cell)
 			}

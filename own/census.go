@@ -57,7 +57,7 @@ func (p *Pool) census(c *census.Pool) {
 	c.Live, c.Bytes, c.Made, c.Created, c.Open = c.Live+n.Live, c.Bytes+n.Bytes, c.Made+n.Made, c.Created+n.Created, c.Open+n.Open
 	c.Collected += p.spec.Counts.Collected.Load()
 	c.Queued += p.spec.Counts.Queued.Load()
-	if p.queue != nil {
+	if p.queue != nil && p.spec.Counts.Queued.Load() > 0 {
 		c.Oldest = max(c.Oldest, int64(p.queue.Oldest()))
 	}
 	if b, ok := p.spec.Releaser.(*blockPool); ok {

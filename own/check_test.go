@@ -131,9 +131,9 @@ func TestCheckReleased(t *testing.T) {
 			}
 		}, nil},
 		{"Drain", func() {
-			p := NewPool(Options{Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
+			p := NewPool(Options{Run: new(Queue).Run(), Release: func(_ any, _ []uintptr) error { return nil }})
 			own(p, new(object))
-			t.Cleanup(func() { p.Drain(0) })
+			t.Cleanup(func() { drainPool(p, 0) })
 		}, nil},
 		{"Make", func() {
 			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Construct: func(r []uintptr) (int, error) { return len(r), nil }})
@@ -238,7 +238,7 @@ func TestChecks(t *testing.T) {
 			testcall.Aside(func() { n[0].Close(); n[1].Close() })
 		}, "", "made on one goroutine, and one is released on another"},
 		"none": {func() {
-			p, q, b := pool("image", Options{}), pool("drained", Options{Drain: true}), block()
+			p, q, b := pool("image", Options{}), pool("drained", Options{Run: new(Queue).Run()}), block()
 			var o object
 			for range 300 {
 				must(t, o.Own(p, b, 1))
@@ -256,7 +256,7 @@ func TestChecks(t *testing.T) {
 					t.Error(err)
 				}
 				must(t, late.Own(q, b, 1))
-				testcall.Aside(func() { must(t, late.Close()); q.Drain(0) })
+				testcall.Aside(func() { must(t, late.Close()); drainPool(q, 0) })
 			}
 		}, "", ""},
 	} {

@@ -91,7 +91,7 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 // TestDrainedBatchLeavesTheQueue drains a batch one by one whose last owner was
 // closed.
 func TestDrainedBatchLeavesTheQueue(t *testing.T) {
-	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Drain: true, Batch: 4})
+	p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Run: new(Queue).Run(), Batch: 4})
 	testcall.Aside(func() {
 		for i := range 4 {
 			m := &thing{}
@@ -107,7 +107,7 @@ func TestDrainedBatchLeavesTheQueue(t *testing.T) {
 		cleanups(t)
 	}
 	for p.Stats().Queued > 0 {
-		if p.Drain(1) != 1 {
+		if drainPool(p, 1) != 1 {
 			t.Fatal("nothing to drain")
 		}
 	}

@@ -22,8 +22,8 @@ import (
 // [ErrDestroyed], and so do Own and Make from now on. Close of an owner does nothing from
 // now on.
 //
-// In a pool with Options.Drain all releases are queued, and [Pool.Drain] may
-// still be called. In a pool with Options.Thread they are queued, and Destroy
+// In a pool with a [Queue] all releases are queued, and [Queue.Drain] may
+// still be called. In a pool with [Thread] they are queued, and Destroy
 // waits for them, until ctx is done.
 //
 // If release functions panic, Destroy first tries all other releases and then

@@ -100,7 +100,7 @@ func TestOwnAfterDestroy(t *testing.T) {
 	w := newWorld(t, 100)
 	parents := w.pool(Options{})
 	parent := w.own(t, parents, 10)
-	for _, o := range []Options{{}, {Batch: 1}, {Drain: true}, {Parent: parent.Owner()}} {
+	for _, o := range []Options{{}, {Batch: 1}, {Run: new(Queue).Run()}, {Parent: parent.Owner()}} {
 		p := w.pool(o)
 		mustDestroy(t, p)
 		for _, size := range []int{0, 16, 1 << 20} {
@@ -194,7 +194,7 @@ func TestDestroyAfterDrop(t *testing.T) {
 	for collections := range 4 {
 		for _, drain := range []bool{false, true} {
 			w := newWorld(t, 100)
-			p := w.pool(Options{Drain: drain})
+			p := w.pool(Options{Run: queuedIf(drain)})
 			testcall.Aside(func() {
 				for range 50 {
 					w.own(t, p, 16)
@@ -213,7 +213,7 @@ func TestDestroyAfterDrop(t *testing.T) {
 				if e == nil || e.Queued != 51 {
 					t.Errorf("after %d collections: %+v", collections, e)
 				}
-				if n := p.Drain(0); n != 51 {
+				if n := drainPool(p, 0); n != 51 {
 					t.Errorf("Drain after %d collections: %d", collections, n)
 				}
 			}

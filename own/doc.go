@@ -76,7 +76,7 @@
 // Goroutines and locks. Release runs on a goroutine of this package, in Close, in Destroy,
 // in Drain, or where section Concurrency says. Several calls may run at the same time.
 // Release may own, close and allocate, also in its own pool. It may take a lock that the
-// program holds while it calls Own, unless Options.Inline is set, but none that the program
+// program holds while it calls Own, unless the pool has [Inline], but none that the program
 // holds while it calls Use, TryUse, Close, Destroy or Drain.
 //
 // References. Release must not refer to an owner of its own pool, nor to an object that
@@ -100,9 +100,9 @@
 // for those that Drain, Thread or Destroy release.
 //
 // Panics. If Release panics, all resources of the call count as released. In Close, Drain
-// and Destroy the panic reaches the caller. With Options.Inline it may reach the caller of
+// and Destroy the panic reaches the caller. With [Inline] it may reach the caller of
 // Own or Make, as an error that names the pool. Anywhere else it ends the program. The same
-// holds if Release ends its goroutine (runtime.Goexit), but then a worker or Options.Thread
+// holds if Release ends its goroutine (runtime.Goexit), but then a worker or a [Thread]
 // goes on with the next call on another goroutine.
 //
 // # How it works
@@ -148,7 +148,7 @@
 // Make write to the Handle that they are called with, so no other goroutine may use it
 // meanwhile. Release functions run with no lock of this package held. While no release is
 // due, the package has no goroutine. It has no timer either, except in a pool with
-// Options.Inline, where a timer ends within milliseconds.
+// [Inline], where a timer ends within milliseconds.
 //
 // Some calls may release on the goroutine of the caller. The caller must hold no lock that a
 // release function takes:
@@ -157,10 +157,10 @@
 //	Disown of a last child                            yes
 //	the end of a Use, if the owner was closed in it   yes
 //	Reserve                                           no, but it waits for releases
-//	Own, Make                                         with Options.Inline; Make also if the
+//	Own, Make                                         with Inline; Make also if the
 //	                                                  pool is destroyed meanwhile
 //
-// So without Options.Inline, Own may be called with a lock held that the release function
+// So without Inline, Own may be called with a lock held that the release function
 // takes, such as the lock of a C library.
 //
 // CloseWait, Destroy and [Flush] are woken when what they wait for has happened. In a bubble
@@ -210,6 +210,6 @@
 // released twice. So the check is not for programs in which C counts references, and several
 // owners have one pointer. A line on stderr, once for each pool, says that all resources were
 // made on one goroutine and one is released on another, as in most programs that leave releases
-// to the collector: only a library that is bound to a thread needs Options.Drain or Thread then.
+// to the collector: only a library that is bound to a thread needs a [Queue] or [Thread] then.
 // Owners of Make are not checked.
 package own

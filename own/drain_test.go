@@ -2,7 +2,9 @@ package own
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,7 +20,7 @@ import (
 // queued only, and run in Drain, on the goroutine that calls it.
 func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	me := gcwatch.GoroutineID()
 	w.before = func([]*cell) {
 		if id := gcwatch.GoroutineID(); id != me {
@@ -31,7 +33,7 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 			t.Fatalf("%s: %d queued, %d released, want %d and none", when, s.Queued, w.died.Load(), n)
 		}
 	}
-	if n := p.Drain(0); n != 0 {
+	if n := drainPool(p, 0); n != 0 {
 		t.Errorf("Drain of nothing: %d", n)
 	}
 	var held []*thing
@@ -70,13 +72,13 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	mustQueue(31, "Destroy")
-	if n := p.Drain(7); n != 7 || w.died.Load() != 7 {
+	if n := drainPool(p, 7); n != 7 || w.died.Load() != 7 {
 		t.Errorf("Drain(7): %d, and %d released", n, w.died.Load())
 	}
 	if s := p.Stats(); s.Queued != 24 || s.Live != 24 {
 		t.Errorf("%+v", s)
 	}
-	if n := p.Drain(-1); n != 24 || w.alive() != 0 {
+	if n := drainPool(p, -1); n != 24 || w.alive() != 0 {
 		t.Errorf("Drain(-1): %d, and %d alive", n, w.alive())
 	}
 	mustStats(t, p, Stats{})
@@ -89,7 +91,7 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 // bit.
 func TestDrainTakesNoMoreThanAsked(t *testing.T) {
 	w := newWorld(t, 1000)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	var held []*thing
 	testcall.Aside(func() {
 		for i := range 1000 {
@@ -110,12 +112,12 @@ func TestDrainTakesNoMoreThanAsked(t *testing.T) {
 	})
 	sum := 0
 	for _, max := range []int{1, 2, 3, 100, 5, 500, 1} {
-		n := p.Drain(max)
+		n := drainPool(p, max)
 		if sum += n; n != max || w.died.Load() != int64(sum) || p.Stats().Queued != int64(1000-sum) {
 			t.Fatalf("Drain(%d): %d; %d of %d released; %+v", max, n, w.died.Load(), sum, p.Stats())
 		}
 	}
-	if n := p.Drain(10_000); n != 1000-sum || w.alive() != 0 {
+	if n := drainPool(p, 10_000); n != 1000-sum || w.alive() != 0 {
 		t.Errorf("Drain of the rest: %d, and %d alive", n, w.alive())
 	}
 	mustDestroy(t, p)
@@ -126,7 +128,7 @@ func TestDrainWithoutOption(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{})
 	m := w.own(t, p, 10)
-	if n := p.Drain(0); n != 0 {
+	if n := drainPool(p, 0); n != 0 {
 		t.Errorf("Drain: %d", n)
 	}
 	m.Close()
@@ -137,7 +139,7 @@ func TestDrainWithoutOption(t *testing.T) {
 // releases at once, and meanwhile on another goroutine, which queues.
 func TestCloseWhileDraining(t *testing.T) {
 	w := newWorld(t, 10)
-	p, other := w.pool(Options{Drain: true}), w.pool(Options{Drain: true})
+	p, other := w.pool(Options{Run: new(Queue).Run()}), w.pool(Options{Run: new(Queue).Run()})
 	first, inner, elsewhere, foreign := w.own(t, p, 10), w.own(t, p, 10), w.own(t, p, 10), w.own(t, other, 10)
 	parent := w.own(t, p, 10)
 	child := w.ownUnder(t, p, parent, 10)
@@ -155,22 +157,22 @@ func TestCloseWhileDraining(t *testing.T) {
 		child.Close()
 		mustBeReleased(t, child.cell, "by Close in Drain")
 		mustBeReleased(t, parent.cell, "with its last child, in Drain")
-		if n := p.Drain(0); n != 0 {
+		if n := drainPool(p, 0); n != 0 {
 			t.Errorf("Drain in Drain: %d", n)
 		}
-		if n := other.Drain(0); n != 1 {
+		if n := drainPool(other, 0); n != 1 {
 			t.Errorf("another pool's Drain in Drain: %d", n)
 		}
 	}
 	first.Close()
 	mustBeAlive(t, first.cell, "by Close")
-	if n := p.Drain(0); n != 1 {
+	if n := drainPool(p, 0); n != 1 {
 		t.Errorf("Drain: %d", n)
 	}
 	if s := p.Stats(); s.Queued != 1 {
 		t.Errorf("%+v", s)
 	}
-	if n := p.Drain(0); n != 1 || w.alive() != 0 {
+	if n := drainPool(p, 0); n != 1 || w.alive() != 0 {
 		t.Errorf("Drain: %d, and %d alive", n, w.alive())
 	}
 	mustDestroy(t, p)
@@ -180,7 +182,7 @@ func TestCloseWhileDraining(t *testing.T) {
 // TestOwnWhileDraining owns in a release function that Drain calls.
 func TestOwnWhileDraining(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	n := 0
 	w.before = func([]*cell) {
 		if n++; n < 50 {
@@ -188,7 +190,7 @@ func TestOwnWhileDraining(t *testing.T) {
 		}
 	}
 	w.own(t, p, 10).Close()
-	p.Drain(1)
+	drainPool(p, 1)
 	if n != 50 || w.alive() != 0 {
 		t.Errorf("%d calls, %d alive", n, w.alive())
 	}
@@ -198,7 +200,7 @@ func TestOwnWhileDraining(t *testing.T) {
 // TestMaxQueued makes Own return an error while the queue is full.
 func TestMaxQueued(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Drain: true, MaxQueued: 3})
+	p := w.pool(Options{Run: NewQueue(3, nil).Run()})
 	var held []*thing
 	for range 10 {
 		held = append(held, w.own(t, p, 10))
@@ -222,16 +224,16 @@ func TestMaxQueued(t *testing.T) {
 	if s := p.Stats(); s.Queued != 13 {
 		t.Errorf("%+v", s)
 	}
-	p.Drain(10)
+	drainPool(p, 10)
 	if err := o.Own(p, c.pointer(), 10); err != ErrQueueFull {
 		t.Errorf("Own with a full queue: %v", err)
 	}
-	p.Drain(1)
+	drainPool(p, 1)
 	if err := o.Own(p, c.pointer(), 10); err != nil {
 		t.Errorf("Own with room in the queue: %v", err)
 	}
 	o.Close()
-	p.Drain(0)
+	drainPool(p, 0)
 	mustDestroy(t, p)
 	if w.alive() != 0 {
 		t.Errorf("%d are alive", w.alive())
@@ -242,7 +244,7 @@ func TestMaxQueued(t *testing.T) {
 // it is gone. The time is that of a bubble.
 func TestOldestQueued(t *testing.T) {
 	w := newWorld(t, 10)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	synctest.Test(t, func(t *testing.T) {
 		must := func(want time.Duration) {
 			t.Helper()
@@ -257,9 +259,9 @@ func TestOldestQueued(t *testing.T) {
 		must(20 * time.Millisecond)
 		time.Sleep(time.Minute)
 		must(time.Minute + 20*time.Millisecond)
-		p.Drain(1)
+		drainPool(p, 1)
 		must(time.Minute)
-		p.Drain(1)
+		drainPool(p, 1)
 		must(0)
 	})
 	mustDestroy(t, p)
@@ -268,12 +270,12 @@ func TestOldestQueued(t *testing.T) {
 // TestFlushWaitsForDrain has Flush return after another goroutine called Drain.
 func TestFlushWaitsForDrain(t *testing.T) {
 	w := newWorld(t, 10)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	w.own(t, p, 10).Close()
 	if err := Flush(doneAfter(1)); err != context.Canceled {
 		t.Errorf("Flush: %v", err)
 	}
-	if err := Flush(whenWaiting(func() { p.Drain(0) })); err != nil {
+	if err := Flush(whenWaiting(func() { drainPool(p, 0) })); err != nil {
 		t.Errorf("Flush: %v", err)
 	}
 	if w.alive() != 0 {
@@ -287,7 +289,7 @@ func TestFlushWaitsForDrain(t *testing.T) {
 func TestDrainAtOnce(t *testing.T) {
 	n := times(20_000)
 	w := newWorld(t, n)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	var running sync.Mutex
 	w.before = func([]*cell) {
 		if !running.TryLock() {
@@ -305,7 +307,7 @@ func TestDrainAtOnce(t *testing.T) {
 				case <-done:
 					return
 				default:
-					if p.Drain(50) == 0 {
+					if drainPool(p, 50) == 0 {
 						runtime.Gosched()
 					}
 				}
@@ -330,7 +332,7 @@ func TestDrainAtOnce(t *testing.T) {
 	drainers.Wait()
 	wait(t, "the rest is queued", func() bool {
 		cleanups(t)
-		p.Drain(0)
+		drainPool(p, 0)
 		return w.alive() == 0
 	})
 	mustStats(t, p, Stats{})
@@ -341,7 +343,7 @@ func TestDrainAtOnce(t *testing.T) {
 func TestEmptyQueueKeepsNothing(t *testing.T) {
 	testenv.Skip(t, "asan", "a conversion to unsafe.Pointer makes its variable escape, and each Go object has a red zone")
 	const n = 200_000
-	p := NewPool(Options{Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
+	p := NewPool(Options{Run: new(Queue).Run(), Release: func(_ any, _ []uintptr) error { return nil }})
 	owners := make([]object, n)
 	heap := func() uint64 {
 		var m runtime.MemStats
@@ -355,7 +357,7 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 		p.own(&owners[i].owner, 1, 16)
 		owners[i].Close()
 	}
-	if got := p.Drain(0); got != n {
+	if got := drainPool(p, 0); got != n {
 		t.Fatalf("Drain: %d", got)
 	}
 	clear(owners)
@@ -375,7 +377,7 @@ func TestEmptyQueueKeepsNothing(t *testing.T) {
 func TestNotifyQueued(t *testing.T) {
 	w := newWorld(t, 600)
 	wake := make(chan struct{}, 1)
-	p := w.pool(Options{Drain: true, NotifyQueued: wake})
+	p := w.pool(Options{Run: NewQueue(0, wake).Run()})
 	first, second := w.own(t, p, 10), w.own(t, p, 10)
 	first.Close()
 	second.Close()
@@ -385,7 +387,7 @@ func TestNotifyQueued(t *testing.T) {
 		t.Error("a second notification")
 	default:
 	}
-	if n := p.Drain(0); n != 2 {
+	if n := drainPool(p, 0); n != 2 {
 		t.Errorf("%d released", n)
 	}
 	done := make(chan struct{})
@@ -397,12 +399,47 @@ func TestNotifyQueued(t *testing.T) {
 	}()
 	for n := 0; n < 500; {
 		<-wake
-		n += p.Drain(0)
+		n += drainPool(p, 0)
 	}
 	<-done
 	testcall.Aside(func() { w.own(t, p, 1<<20) })
 	cleanups(t)
 	<-wake
-	p.Drain(0)
+	drainPool(p, 0)
 	mustDestroy(t, p)
+}
+
+// TestQueueOfPools drains two pools by one queue, in the order of their Closes. Each pool is told of its
+// own errors, and has a bound and counts of its own.
+func TestQueueOfPools(t *testing.T) {
+	queue := NewQueue(2, nil)
+	var order []uintptr
+	var told []string
+	options := func(name string) Options {
+		return Options{Name: name, Numbers: true, Run: queue.Run(),
+			Release:        func(_ any, r []uintptr) error { order = append(order, r...); return errors.ErrUnsupported },
+			OnReleaseError: func(e ReleaseError) { told = append(told, e.Pool) }}
+	}
+	a, b := NewPool(options("a")), NewPool(options("b"))
+	var n [4]Number[int]
+	for i, p := range []*Pool{a, b, a, b} {
+		must(t, n[i].Own(p, i, 1))
+	}
+	for i := range 3 {
+		must(t, n[i].Close())
+	}
+	mustStats(t, a, Stats{Live: 2, Bytes: 2, Queued: 2})
+	mustStats(t, b, Stats{Live: 2, Bytes: 2, Queued: 1})
+	if err := new(Number[int]).Own(a, 7, 1); err != ErrQueueFull {
+		t.Errorf("Own with a full queue: %v", err)
+	}
+	must(t, n[3].Close())
+	if got := queue.Drain(3); got != 3 || b.Stats().OldestQueued == 0 || a.Stats().OldestQueued != 0 {
+		t.Errorf("Drain(3): %d; %+v, %+v", got, a.Stats(), b.Stats())
+	}
+	if got := queue.Drain(0); got != 1 || !slices.Equal(order, []uintptr{0, 1, 2, 3}) || !slices.Equal(told, []string{"a", "b", "a", "b"}) {
+		t.Errorf("Drain: %d; %v released, %v told", got, order, told)
+	}
+	mustDestroy(t, a)
+	mustDestroy(t, b)
 }

@@ -29,8 +29,8 @@ var (
 	// in Options.OnReleaseError, where it would wait for itself.
 	ErrInRelease = errors.New("cheap: own: Flush in a release function would wait for itself")
 
-	// ErrQueueFull is returned by Own, Make and Reserve while Options.MaxQueued releases
-	// wait for [Pool.Drain].
+	// ErrQueueFull is returned by Own, OwnWith, Make and Reserve while as many releases of the pool
+	// are queued as [NewQueue] or [Thread] was told.
 	ErrQueueFull = errQueueFull
 
 	// ErrShared is returned by Disown for a block that shares a block of the heap

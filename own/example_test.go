@@ -234,12 +234,13 @@ func ExampleReleaseError() {
 
 // The releases of a library that is bound to a thread run in Drain, which that
 // thread calls.
-func ExamplePool_Drain() {
+func ExampleQueue() {
+	var queue own.Queue
 	textures := own.NewPool(own.Options{
 		Name:    "Texture",
 		Numbers: true,
 		Release: func(_ any, ids []uintptr) error { fmt.Println("delete", ids); return nil },
-		Drain:   true,
+		Run:     queue.Run(),
 	})
 	var t own.Number[uint32]
 	if err := t.Own(textures, 3, 4096); err != nil {
@@ -247,7 +248,7 @@ func ExamplePool_Drain() {
 	}
 	t.Close()
 	fmt.Println("queued:", textures.Stats().Queued)
-	fmt.Println("released:", textures.Drain(100)) // once a frame, on the thread
+	fmt.Println("released:", queue.Drain(100)) // once a frame, on the thread
 	// Output:
 	// queued: 1
 	// delete [3]

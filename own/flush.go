@@ -10,7 +10,7 @@ import (
 
 // ReleaseStats describes the workers, the goroutines of this package that release
 // what the collector found unreachable. A goroutine that does so in Own or Make, with
-// Options.Inline, counts as a worker meanwhile.
+// [Inline], counts as a worker meanwhile.
 type ReleaseStats struct {
 	Workers int // running workers
 	Batches int // batches that wait for a worker
@@ -26,8 +26,8 @@ func Releases() ReleaseStats {
 }
 
 // Flush waits until no release is queued, and none is running on a goroutine of
-// this package, or with Options.Inline in Own or Make. If ctx is done before that,
-// Flush returns the error of ctx. Releases that wait for [Pool.Drain] count as
+// this package, or with [Inline] in Own or Make. If ctx is done before that,
+// Flush returns the error of ctx. Releases that wait for [Queue.Drain] count as
 // queued: another goroutine must call Drain meanwhile.
 //
 // Flush does not run the garbage collector. After its owner is dropped, a

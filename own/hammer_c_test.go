@@ -46,7 +46,7 @@ var poolKinds = []struct {
 		return own.Options{Release: libc.ContextDestructor(cside.DestroyEntryOf), State: l.Context()}
 	}},
 	{"drain", func(*cside.Ledger) own.Options {
-		return own.Options{Release: libc.Destructor(cside.DestroyEntry), Drain: true}
+		return own.Options{Release: libc.Destructor(cside.DestroyEntry), Run: drained.Run()}
 	}},
 	{"make", func(l *cside.Ledger) own.Options {
 		return own.Options{
@@ -56,6 +56,9 @@ var poolKinds = []struct {
 	}},
 }
 
+// drained is the queue of all pools of the kind drain that there have been.
+var drained own.Queue
+
 // A hammer is what the goroutines of TestHammerExactlyOnce share.
 type hammer struct {
 	t      *testing.T
@@ -63,8 +66,6 @@ type hammer struct {
 	pools  []atomic.Pointer[own.Pool] // by kind
 	things [256]atomic.Pointer[thing] // a goroutine that loads a thing leaves it here for others
 
-	mu     sync.Mutex
-	drains []*own.Pool // all pools with Drain that there have been
 }
 
 // renew replaces the pool of a kind, and returns the old one.
@@ -72,23 +73,7 @@ func (h *hammer) renew(kind int) (old *own.Pool) {
 	o := poolKinds[kind].options(h.ledger)
 	o.Name = "owntest." + poolKinds[kind].name
 	p := own.NewPool(o)
-	if o.Drain {
-		h.mu.Lock()
-		h.drains = append(h.drains, p)
-		h.mu.Unlock()
-	}
 	return h.pools[kind].Swap(p)
-}
-
-// drainAll runs the queued releases, and returns how many there were.
-func (h *hammer) drainAll(max int) (n int) {
-	h.mu.Lock()
-	drains := h.drains[:len(h.drains):len(h.drains)]
-	h.mu.Unlock()
-	for _, p := range drains {
-		n += p.Drain(max)
-	}
-	return n
 }
 
 // create returns a thing with a resource, under a parent if one is given. It returns
@@ -216,7 +201,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 				}
 				switch rand.IntN(10_000) {
 				case 0, 1, 2, 3:
-					h.drainAll(rand.IntN(100))
+					drained.Drain(rand.IntN(100))
 				case 4:
 					var e *own.DestroyError
 					if err := h.renew(rand.IntN(len(poolKinds))).Destroy(within(time.Duration(rand.IntN(3)) * time.Millisecond)); err != nil && !errors.As(err, &e) {
@@ -250,7 +235,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 		return n
 	}
 	collectUntil(t, "all resources are destroyed but those made ahead", func() bool {
-		h.drainAll(0)
+		drained.Drain(0)
 		return h.ledger.Report().Live == ahead()
 	})
 	for i := range h.pools {

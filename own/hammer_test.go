@@ -50,10 +50,10 @@ var mixOptions = []Options{
 	{Batch: 3},
 	{Pinned: 100},
 	{Trace: true},
-	{Drain: true},
+	{Run: new(Queue).Run()},
 	{OnCollect: func(Collected) {}},
-	{Inline: true},
-	{Inline: true, Batch: 3},
+	{Run: Inline()},
+	{Run: Inline(), Batch: 3},
 }
 
 // renew puts a new pool into a place.
@@ -61,7 +61,7 @@ func (x *mix) renew(i int) {
 	o := mixOptions[i%len(mixOptions)]
 	o.Name = "mixed"
 	p := x.w.pool(o)
-	if o.Drain {
+	if o.Run.queue != nil {
 		x.mu.Lock()
 		x.drained = append(x.drained, p)
 		x.mu.Unlock()
@@ -76,7 +76,7 @@ func (x *mix) drain(max int) {
 	pools := x.drained
 	x.mu.Unlock()
 	for _, p := range pools {
-		p.Drain(max)
+		drainPool(p, max)
 	}
 }
 

@@ -45,7 +45,7 @@ type Handle[P any] struct{ owner }
 // before C allocates. If package pace is started and the program allocates faster than the
 // collector's releases follow, Own waits for releases: for up to 100 ms, or a second with a
 // limit; for 1 ms while no release ends. A lock that a release function takes may be held,
-// unless Options.Inline is set.
+// unless the pool has [Inline].
 func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
 	return pool.ownPointer(&h.owner, pointerOf(resource), size)
 }

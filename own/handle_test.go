@@ -263,8 +263,8 @@ func TestCloseWait(t *testing.T) {
 			}
 			return func() { o.Close() }
 		}},
-		{"Drain", Options{Drain: true}, func(_ *world, p *Pool, m *thing) func() { return func() { p.Drain(0) } }},
-		{"Thread", Options{Thread: true}, nil},
+		{"Drain", Options{Run: new(Queue).Run()}, func(_ *world, p *Pool, m *thing) func() { return func() { drainPool(p, 0) } }},
+		{"Thread", Options{Run: Thread(0)}, nil},
 		{"nothing", Options{}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

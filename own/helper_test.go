@@ -505,6 +505,22 @@ func (o *owner) number() uintptr {
 	return t.Word(o.ref.Index)
 }
 
+// drainPool is Drain of the pool's Queue. It returns 0 in a pool without one.
+func drainPool(p *Pool, most int) int {
+	if p.queue == nil {
+		return 0
+	}
+	return p.queue.Drain(most)
+}
+
+// queuedIf returns the Run of a Queue, or the zero one.
+func queuedIf(queued bool) Run {
+	if queued {
+		return new(Queue).Run()
+	}
+	return Run{}
+}
+
 // released makes a release function of f.
 func released(f func([]uintptr)) func(any, []uintptr) error {
 	return func(_ any, resources []uintptr) error {

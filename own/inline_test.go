@@ -22,7 +22,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 	for _, making := range []bool{false, true} {
 		n := times(200_000)
 		w := newWorld(t, 2*n)
-		o := Options{Inline: true, Size: 16}
+		o := Options{Run: Inline(), Size: 16}
 		if making {
 			o.Construct = func(resources []uintptr) (int, error) {
 				for i := range resources {
@@ -70,7 +70,7 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 // TestInlineWithoutOwners forgets owners and makes no others. Workers release them soon.
 func TestInlineWithoutOwners(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Inline: true})
+	p := w.pool(Options{Run: Inline()})
 	for range 3 {
 		testcall.Aside(func() {
 			for range 20 {
@@ -87,7 +87,7 @@ func TestInlineWithoutOwners(t *testing.T) {
 // a batch. No release runs within a release.
 func TestInlineReleaseThatOwns(t *testing.T) {
 	w := newWorld(t, 10_000)
-	p := w.pool(Options{Inline: true})
+	p := w.pool(Options{Run: Inline()})
 	var depth, deepest atomic.Int64
 	var inside atomic.Uintptr
 	var over atomic.Bool // so that the number of collections has a bound
@@ -129,7 +129,7 @@ func TestInlinePanic(t *testing.T) {
 		w := newWorld(t, 1000)
 		var maker atomic.Uintptr
 		var told atomic.Int64
-		p := w.pool(Options{Inline: true, Name: "git.Commit", OnCollect: func(c Collected) { told.Add(int64(c.Count)) }})
+		p := w.pool(Options{Run: Inline(), Name: "git.Commit", OnCollect: func(c Collected) { told.Add(int64(c.Count)) }})
 		w.before = func(cells []*cell) {
 			if gcwatch.GoroutineID() != maker.Load() {
 				return
@@ -190,7 +190,7 @@ func TestInlinePanic(t *testing.T) {
 func TestInlineReportsErrors(t *testing.T) {
 	var failed, released atomic.Int64
 	p := NewPool(Options{
-		Inline: true,
+		Run: Inline(),
 		Release: func(_ any, resources []uintptr) error {
 			released.Add(int64(len(resources)))
 			return errors.New("it is cold")
@@ -219,7 +219,7 @@ func TestInlineReportsErrors(t *testing.T) {
 // release function may use channels from outside.
 func TestInlineInABubble(t *testing.T) {
 	w := newWorld(t, 1000)
-	p := w.pool(Options{Inline: true})
+	p := w.pool(Options{Run: Inline()})
 	var bubble atomic.Uintptr
 	w.before = func([]*cell) {
 		if gcwatch.GoroutineID() == bubble.Load() {
@@ -247,7 +247,7 @@ func TestInlineInABubble(t *testing.T) {
 // resources, but for the first calls, which have what was a moment's work before.
 func TestInlineSlowRelease(t *testing.T) {
 	w := newWorld(t, 100_000)
-	p := w.pool(Options{Inline: true, Batch: 16, Size: 16})
+	p := w.pool(Options{Run: Inline(), Batch: 16, Size: 16})
 	var slow atomic.Bool
 	var large atomic.Int64
 	w.before = func(cells []*cell) {
@@ -283,7 +283,7 @@ func TestInlineSlowRelease(t *testing.T) {
 // takes no time. The releases end before.
 func TestInlineFlushInABubble(t *testing.T) {
 	w := newWorld(t, 20*50)
-	p := w.pool(Options{Inline: true})
+	p := w.pool(Options{Run: Inline()})
 	for i := range 20 {
 		testcall.Aside(func() {
 			for range 50 {
@@ -323,7 +323,7 @@ func TestInlineTrace(t *testing.T) {
 		releases.Add(1)
 		pass(time.Millisecond) // so that a call of Own has time for one batch
 	}
-	p := w.pool(Options{Inline: true, Trace: true, Size: 16, Construct: func(resources []uintptr) (int, error) {
+	p := w.pool(Options{Run: Inline(), Trace: true, Size: 16, Construct: func(resources []uintptr) (int, error) {
 		constructs.Add(1)
 		for i := range resources {
 			resources[i] = uintptr(w.create(16).pointer())

@@ -15,7 +15,7 @@ import (
 func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 	for name, f := range map[string]func(w *world){
 		"forget": func(w *world) {
-			p, q := w.pool(Options{}), w.pool(Options{Drain: true})
+			p, q := w.pool(Options{}), w.pool(Options{Run: new(Queue).Run()})
 			testcall.Aside(func() {
 				for range 1000 {
 					w.own(t, p, 16)
@@ -36,7 +36,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			if err := q.Destroy(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1000 || e.Queued != 1000 {
 				fmt.Println(err)
 			}
-			q.Drain(0)
+			drainPool(q, 0)
 		},
 		"close": func(w *world) {
 			p := w.pool(Options{})

@@ -74,7 +74,7 @@ func TestLeaksSampled(t *testing.T) {
 		return len(r), nil
 	}
 	made.Size = 100
-	queued.MaxQueued, queued.Drain = 1<<30, true
+	queued.Run = NewQueue(1<<30, nil).Run()
 	one.Batch = 1
 	told.OnCollect = func(Collected) {}
 	numbers.Numbers = true
@@ -136,8 +136,8 @@ func TestLeaksSampled(t *testing.T) {
 				}
 			}
 			st, open := info.Stats(), int64(n-(n+3)/4)
-			if row.o.Drain {
-				p.Drain(0)
+			if row.o.Run.queue != nil {
+				drainPool(p, 0)
 				st = info.Stats()
 			}
 			var live, bytes, samples, made int64
@@ -168,7 +168,7 @@ func TestLeaksSampled(t *testing.T) {
 			for i := range owners {
 				owners[i].Close()
 			}
-			p.Drain(0)
+			drainPool(p, 0)
 		})
 	}
 	runtime.KeepAlive(owners)
@@ -237,7 +237,7 @@ func sum(sites []Site) (made, collected, live int64) {
 
 // TestLeaksCollected closes some of what a stack makes, drops others, and keeps some.
 func TestLeaksCollected(t *testing.T) {
-	for _, o := range []Options{{}, {Batch: 1}, {Thread: true}, {OnCollect: func(Collected) {}}, {Workers: 1}} {
+	for _, o := range []Options{{}, {Batch: 1}, {Run: Thread(0)}, {OnCollect: func(Collected) {}}, {Run: Workers(1)}} {
 		w := newWorld(t, 10_000)
 		p := w.pool(o)
 		info := poolInfo(t, p)

@@ -306,20 +306,20 @@ func TestMakeAfterDestroy(t *testing.T) {
 // TestMakeInDrainPool leaves the stock's release to Drain, too.
 func TestMakeInDrainPool(t *testing.T) {
 	f := &factory{w: newWorld(t, 100)}
-	p := f.pool(Options{Drain: true, MaxQueued: 1})
+	p := f.pool(Options{Run: NewQueue(1, nil).Run()})
 	m := f.make(t, p)
 	m.Close()
 	if err := new(object).Make(p); err != ErrQueueFull {
 		t.Errorf("Make with a full queue: %v", err)
 	}
-	if n := p.Drain(0); n != 1 {
+	if n := drainPool(p, 0); n != 1 {
 		t.Errorf("Drain: %d", n)
 	}
 	e := destroyError(t, p, waiting(0))
 	if e.NeverClosed != 0 || e.Queued != int(f.w.alive()) || e.Queued == 0 {
 		t.Errorf("%+v, and %d are alive", e, f.w.alive())
 	}
-	if n := p.Drain(0); n != e.Queued || f.w.alive() != 0 {
+	if n := drainPool(p, 0); n != e.Queued || f.w.alive() != 0 {
 		t.Errorf("Drain: %d, %d are alive", n, f.w.alive())
 	}
 }
@@ -327,7 +327,7 @@ func TestMakeInDrainPool(t *testing.T) {
 // TestDestroyOfStockStillWaitsForUse has more in the queue than in Use.
 func TestDestroyOfStockStillWaitsForUse(t *testing.T) {
 	f := &factory{w: newWorld(t, 100)}
-	p := f.pool(Options{Drain: true})
+	p := f.pool(Options{Run: new(Queue).Run()})
 	m := f.make(t, p)
 	inside, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -343,7 +343,7 @@ func TestDestroyOfStockStillWaitsForUse(t *testing.T) {
 		t.Errorf("Destroy did not wait for the Use: %+v", e)
 	}
 	<-left
-	p.Drain(0)
+	drainPool(p, 0)
 	if n := f.w.alive(); n != 0 {
 		t.Errorf("%d are alive", n)
 	}

@@ -1,7 +1,6 @@
 package own
 
-// Options configure a [Pool]. Release must be set. All other fields may be zero. At most one
-// of Drain, Thread, Workers and Inline may be set.
+// Options configure a [Pool]. Release must be set. All other fields may be zero.
 type Options struct {
 	// Name is the name of the resource's type in panics and errors, such as
 	// "git.Commit". The default is "own.Handle".
@@ -78,61 +77,12 @@ type Options struct {
 
 	// OnCollect is called when the collector, not Close, caused a release: the
 	// program forgot to close the owners. The call comes after the release, on a
-	// goroutine that called Release: one of this package, or the one in Drain. A
+	// goroutine that called Release: one of this package, or the one in [Queue.Drain]. A
 	// panic of OnCollect on a goroutine of this package ends the program.
 	OnCollect func(Collected)
 
-	// Workers is the number of workers of the pool's own: goroutines that release what the
-	// collector found, and end when nothing is queued. With 0 the pool shares a few workers
-	// with all other pools. Set it if Release blocks for long, on a network or a slow
-	// library: other pools do not wait for these workers.
-	Workers int
-
-	// Inline lets Own, OwnWith and Make release what the collector has found, on the calling
-	// goroutine, once for each batch that they begin. Make does it before it calls Construct. Where Release calls C's free, that costs less processor time than
-	// workers, because C gets memory back on the thread that asks for more. If no batch is
-	// begun for some milliseconds, workers release.
-	//
-	// One Own releases for about a millisecond of real time. It calls Release with 1, 2, 4,
-	// 8 and then 16 resources each, until a call of Release, OnReleaseError or OnCollect
-	// ends after the millisecond. So it takes
-	//
-	//	1 ms + 16 resources   at most, if Release becomes slow suddenly
-	//	2 ms +  1 resource    at most, if Release is slow
-	//
-	// and the time in which its thread waits for a processor.
-	//
-	// The program promises that Release is quick, and that it holds no lock that Release,
-	// OnCollect or OnReleaseError takes while it calls one of the three. A panic of these
-	// functions may reach the caller of the three. After such a panic of Make, o owns nothing;
-	// after Own and OwnWith, o owns the resource.
-	Inline bool
-
-	// Drain leaves all releases to [Pool.Drain], for libraries that are bound to
-	// one thread which the program owns. Close, Destroy and the collector only
-	// queue them.
-	Drain bool
-
-	// NotifyQueued gets a value whenever a release is queued for Drain and none was
-	// before, and when a Drain returns with releases still queued. The send does not
-	// block, so the channel should have room for one value:
-	//
-	//	wake := make(chan struct{}, 1)
-	//
-	// The channel must not be closed. One made in a bubble of testing/synctest does not
-	// work, because the collector's releases are queued outside of all bubbles.
-	NotifyQueued chan<- struct{}
-
-	// Thread is Drain without a call of Pool.Drain: all releases, those of Close and
-	// Destroy included, run one after the other on one goroutine of the pool, which is
-	// locked to an operating system thread. Both end when nothing is queued. So Release
-	// finds no state of an earlier thread: it makes a GL context current itself. A thread
-	// for a single release costs about 90 µs.
-	Thread bool
-
-	// MaxQueued makes Own, Make and Reserve return [ErrQueueFull] while that many releases
-	// are queued for Drain or Thread. 0 sets no bound.
-	MaxQueued int
+	// Run says on which goroutines Release runs.
+	Run Run
 
 	// Parent is an owner that all resources of the pool depend on: each is released before
 	// the parent's resource; see With.Parent, which is for children of many parents. The

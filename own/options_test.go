@@ -23,23 +23,16 @@ func TestBadOptions(t *testing.T) {
 		{Options{Release: release, Batch: mostBatch + 1}, "batch"},
 		{Options{Release: release, Pinned: -1}, "Pinned"},
 		{Options{Release: release, Size: -1}, "Size"},
-		{Options{Release: release, Drain: true, MaxQueued: -1}, "MaxQueued"},
-		{Options{Release: release, MaxQueued: 1}, "Drain"},
-		{Options{Release: release, Thread: true, NotifyQueued: make(chan struct{}, 1)}, "Drain"},
-		{Options{Release: release, Workers: -1}, "Workers"},
-		{Options{Release: release, Drain: true, Thread: true}, "exclude"},
-		{Options{Release: release, Drain: true, Workers: 1}, "exclude"},
-		{Options{Release: release, Thread: true, Workers: 1}, "exclude"},
-		{Options{Release: release, Inline: true, Workers: 1}, "exclude"},
-		{Options{Release: release, Inline: true, Drain: true}, "exclude"},
-		{Options{Release: release, Inline: true, Thread: true}, "exclude"},
 		{Options{Release: release, Parent: nothing.Owner()}, "Parent"},
 		{Options{Release: release, Parent: closed.Owner()}, "Parent"},
 		{Options{Release: release, Parent: open.Owner(), Construct: func([]uintptr) (int, error) { return 0, nil }}, "exclude"},
 	} {
 		mustMisuse(t, "own.NewPool", func() { NewPool(row.o) }, row.says)
 	}
-	NewPool(Options{Release: release, Numbers: true, Batch: mostBatch, Pinned: 1 << 30, Size: 1 << 30, Drain: true, MaxQueued: 1})
+	mustMisuse(t, "own.Workers", func() { Workers(-1) }, "negative")
+	mustMisuse(t, "own.Thread", func() { Thread(-1) }, "negative")
+	mustMisuse(t, "own.NewQueue", func() { NewQueue(-1, nil) }, "negative")
+	NewPool(Options{Release: release, Numbers: true, Batch: mostBatch, Pinned: 1 << 30, Size: 1 << 30, Run: NewQueue(1, nil).Run()})
 	open.Close()
 	mustDestroy(t, q)
 }

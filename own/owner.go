@@ -32,8 +32,8 @@ func (o *owner) Owner() Owner {
 //
 // While the resource is in Use, or has children that are not released,
 // Close marks the owner closed and returns. The resource is then released after
-// the last Use has returned and the last child is released. In a pool with
-// Options.Drain or Thread the release is queued.
+// the last Use has returned and the last child is released. In a pool with a
+// [Queue] or [Thread] the release is queued.
 //
 // Close returns the error of the release function, if it calls that function. A
 // panic of the release function reaches the caller.
@@ -47,8 +47,8 @@ func (o *owner) Close() error {
 }
 
 // CloseWait is Close that waits until the resource is released: until the
-// last Use has returned, the last child is released, and in a pool with Options.Drain
-// or Thread the release function has run. If ctx is done before that, CloseWait
+// last Use has returned, the last child is released, and in a pool with a [Queue]
+// or [Thread] the release function has run. If ctx is done before that, CloseWait
 // returns the error of ctx, and the resource is released later. CloseWait returns the
 // error of the release function in the cases in which Close does. If the owner is
 // closed already, it returns nil at once. CloseWait does not run the collector: a
@@ -56,7 +56,7 @@ func (o *owner) Close() error {
 // much later.
 //
 // CloseWait must not be called in a Use of the same resource, in a release function, or
-// with Options.Drain on the goroutine that calls Drain: it would wait for itself until
+// with a Queue on the goroutine that calls Drain: it would wait for itself until
 // ctx is done.
 func (o *owner) CloseWait(ctx context.Context) error {
 	t := o.ref.Sentinel()

@@ -27,12 +27,12 @@ func TestPanicOnWorkerEndsTheProgram(t *testing.T) {
 			forget(NewPool(Options{Name: "git.Commit", Release: failing, OnReleaseError: func(ReleaseError) { panic("the oven is hot") }}))
 		}},
 		{"OnReleaseError with a thread", func(*testing.T) {
-			forget(NewPool(Options{Name: "git.Commit", Release: failing, Thread: true, OnReleaseError: func(ReleaseError) { panic("the oven is hot") }}))
+			forget(NewPool(Options{Name: "git.Commit", Release: failing, Run: Thread(0), OnReleaseError: func(ReleaseError) { panic("the oven is hot") }}))
 		}},
-		{"own workers", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Workers: 1})) }},
-		{"thread", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Thread: true})) }},
+		{"own workers", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Run: Workers(1)})) }},
+		{"thread", func(*testing.T) { forget(NewPool(Options{Name: "git.Commit", Release: bad, Run: Thread(0)})) }},
 		{"OnCollect with a thread", func(*testing.T) {
-			forget(NewPool(Options{Name: "git.Commit", Release: good, Thread: true, OnCollect: func(Collected) { panic("the oven is hot") }}))
+			forget(NewPool(Options{Name: "git.Commit", Release: good, Run: Thread(0), OnCollect: func(Collected) { panic("the oven is hot") }}))
 		}},
 		{"parent in another pool", func(t *testing.T) {
 			p := NewPool(Options{Name: "git.Commit", Release: bad})
@@ -130,7 +130,7 @@ func TestPanicDoesNotStopTheParent(t *testing.T) {
 // TestPanicInDrain has a panic reach the caller; untried releases stay queued.
 func TestPanicInDrain(t *testing.T) {
 	w := newWorld(t, 30)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	var held []*thing
 	for range 10 {
 		held = append(held, w.own(t, p, 10))
@@ -145,14 +145,14 @@ func TestPanicInDrain(t *testing.T) {
 			panic("oops")
 		}
 	}
-	if v := testcall.Catch(func() { p.Drain(0) }); v != "oops" {
+	if v := testcall.Catch(func() { drainPool(p, 0) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	if n := w.died.Load(); n != 5 {
 		t.Errorf("%d are released", n)
 	}
 	mustStats(t, p, Stats{Live: 5, Bytes: 50, Queued: 5})
-	if n := p.Drain(0); n != 5 || w.alive() != 0 {
+	if n := drainPool(p, 0); n != 5 || w.alive() != 0 {
 		t.Errorf("Drain: %d, and %d alive", n, w.alive())
 	}
 
@@ -172,12 +172,12 @@ func TestPanicInDrain(t *testing.T) {
 		}
 		panic("oops")
 	}
-	if v := testcall.Catch(func() { p.Drain(3) }); v != "oops" {
+	if v := testcall.Catch(func() { drainPool(p, 3) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
 	mustStats(t, p, Stats{Live: 7, Bytes: 70, Queued: 7})
 	w.before = nil
-	if n := p.Drain(0); n != 7 {
+	if n := drainPool(p, 0); n != 7 {
 		t.Errorf("Drain: %d", n)
 	}
 	mustStats(t, p, Stats{})

@@ -103,7 +103,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 					var pools [3]*Pool
 					for i := range pools {
 						if pools[i] = pools[0]; i == 0 || !one {
-							pools[i] = w.pool(Options{Drain: drains[i]})
+							pools[i] = w.pool(Options{Run: queuedIf(drains[i])})
 						}
 					}
 					var f family
@@ -118,7 +118,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 					}
 					for range 2 * few {
 						for _, p := range pools {
-							p.Drain(0)
+							drainPool(p, 0)
 						}
 						if w.alive() == 0 {
 							break
@@ -245,12 +245,12 @@ func TestFailedOwnWithLeavesTheParent(t *testing.T) {
 			}
 		},
 		"full": func(parent *thing, resource unsafe.Pointer) {
-			p := w.pool(Options{Drain: true, MaxQueued: 1})
+			p := w.pool(Options{Run: NewQueue(1, nil).Run()})
 			w.own(t, p, 1).Close()
 			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrQueueFull {
 				t.Errorf("OwnWith: %v", err)
 			}
-			p.Drain(0)
+			drainPool(p, 0)
 		},
 		"negative": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
@@ -618,12 +618,12 @@ func TestDeepFamilies(t *testing.T) {
 			runtime.KeepAlive(list)
 		},
 		"drain": func(t testing.TB, w *world) {
-			p := w.pool(Options{Drain: true})
+			p := w.pool(Options{Run: new(Queue).Run()})
 			list := chain(t, w, p)
 			for _, m := range list {
 				m.Close()
 			}
-			p.Drain(0)
+			drainPool(p, 0)
 			mustDestroy(t, p)
 		},
 	} {

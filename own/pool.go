@@ -57,14 +57,13 @@ const (
 //
 // A Pool may be dropped without Destroy: its resources are still released after
 // their owners become unreachable, and after that the Pool itself is collected.
-// This holds even if Release refers to the Pool. A Pool with Options.Drain must
-// not be dropped: its queued releases would never run, and [Flush] would wait
-// for them.
+// This holds even if Release refers to the Pool. A [Queue] must not be dropped:
+// its queued releases would never run, and [Flush] would wait for them.
 type Pool struct {
 	spec   batch.Spec
 	intake intake.Intake
-	queue  *worker.Queue      // with Options.Drain or Thread, else nil
-	inline *worker.Dispatcher // with Options.Inline, else nil
+	queue  *worker.Queue      // with a Queue or Thread, else nil
+	inline *worker.Dispatcher // with Inline, else nil
 	parent bool               // Options.Parent is set
 
 	// addresses is the number of addresses from batch.LeastAddress on that Own takes:
@@ -96,27 +95,26 @@ func NewPool(o Options) *Pool {
 	switch {
 	case o.Release == nil:
 		bad("Options.Release is nil; set it to the function that destroys resources")
-	case o.MaxQueued > 0 && !o.Drain && !o.Thread:
-		bad("Options.MaxQueued has no effect without Drain or Thread; set one of them, or leave it out")
-	case o.NotifyQueued != nil && !o.Drain:
-		bad("Options.NotifyQueued has no effect without Drain; set both or none")
 	case o.Parent != (Owner{}) && o.Construct != nil:
 		bad("Options.Parent and Construct exclude each other: what is made in advance has no owner that could keep the parent; set With.Parent")
-	case o.Drain && o.Thread || o.Workers > 0 && (o.Drain || o.Thread) || o.Inline && (o.Drain || o.Thread || o.Workers > 0):
-		bad("Options.Drain, Thread, Workers and Inline exclude each other; set one of them")
 	}
 	p := newPool(o, bad)
 	if batch.Check {
 		p.spec.StartChecks()
 	}
-	if o.Drain || o.Thread {
-		p.queue = worker.NewQueue(&p.spec, o.Thread, o.NotifyQueued)
-		p.spec.Releaser, p.spec.Queues = p.queue, true
-	} else {
-		c := worker.NewDispatcher(o.Workers, o.Inline)
-		if p.spec.Releaser = c; o.Inline {
+	switch r := o.Run; {
+	case r.queue != nil:
+		p.queue = &r.queue.queue
+	case r.thread:
+		p.queue = &worker.Queue{Thread: true}
+	default:
+		c := worker.NewDispatcher(r.workers, r.inline)
+		if p.spec.Releaser = c; r.inline {
 			p.inline = c
 		}
+	}
+	if p.queue != nil {
+		p.spec.Releaser, p.spec.Queues = p.queue, true
 	}
 	var f *batch.Family
 	if o.Parent != (Owner{}) {
@@ -132,7 +130,7 @@ func NewPool(o Options) *Pool {
 		f.Fix()
 	}
 	p.intake.Init(&p.spec, o.Construct, f)
-	if o.Inline {
+	if p.inline != nil {
 		p.intake.BeforeConstruct(p.help)
 	}
 	p.noteMade(nil)
@@ -144,15 +142,15 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	switch {
 	case o.Batch < 0 || o.Batch > mostBatch:
 		bad("Options.Batch is %d; a batch has at most %d owners", o.Batch, mostBatch)
-	case o.Pinned < 0 || o.Size < 0 || o.MaxQueued < 0 || o.Workers < 0:
-		bad("Options.Pinned, Size, MaxQueued or Workers is negative; use 0 for the default")
+	case o.Pinned < 0 || o.Size < 0:
+		bad("Options.Pinned or Size is negative; use 0 for the default")
 	}
 	p := &Pool{spec: batch.Spec{
 		Name:      cmp.Or(o.Name, "own.Handle"),
 		Batch:     cmp.Or(o.Batch, defaultBatch),
 		Pinned:    min(int64(cmp.Or(o.Pinned, defaultPinned)), batch.MaxSize),
 		Size:      min(int64(cmp.Or(o.Size, census.DefaultSize)), batch.MaxSize),
-		MaxQueued: int64(o.MaxQueued),
+		MaxQueued: o.Run.maxQueued,
 		Unshared:  o.Unshared,
 		Trace:     o.Trace,
 		Release:   o.Release,
@@ -265,7 +263,7 @@ func (p *Pool) count(began bool, err error) error {
 	return err
 }
 
-// help releases some of the queued entries of a pool with Options.Inline. No lock is
+// help releases some of the queued entries of a pool with Inline. No lock is
 // held.
 func (p *Pool) help() {
 	if p.inline != nil && !gcwatch.InBubble() {
@@ -381,12 +379,12 @@ type Stats struct {
 	Bytes     int64 // sizes of the resources in Live and Made, in bytes
 	Made      int64 // resources made in advance and not handed out
 	Collected int64 // resources released because of the collector, since NewPool
-	Queued    int64 // releases that wait for Drain or Thread
+	Queued    int64 // releases that wait for [Queue.Drain] or for the pool's [Thread]
 	Rooms     int64 // Rooms under a limit of package pace that have not ended
 	RoomBytes int64 // bytes that these hold
 	Errors    int64 // errors of Options.Release that no Close has returned, since NewPool
 
-	OldestQueued time.Duration // how long the first of the queued releases has waited
+	OldestQueued time.Duration // how long the first of the queued releases has waited, of all pools of a Queue
 }
 
 // Stats returns the pool's counters. Under concurrent use the fields may not be
@@ -397,7 +395,7 @@ func (p *Pool) Stats() Stats {
 	defer p.statsMu.Unlock()
 	st := Stats{Collected: p.spec.Counts.Collected.Load(), Queued: p.spec.Counts.Queued.Load(), Errors: p.spec.Counts.Errors.Load()}
 	st.Live, st.Bytes, st.Made = p.intake.Totals()
-	if p.queue != nil {
+	if p.queue != nil && st.Queued > 0 {
 		st.OldestQueued = p.queue.Oldest()
 	}
 	if b, ok := p.spec.Releaser.(*blockPool); ok {
@@ -422,23 +420,4 @@ func (st Stats) plus(o Stats) Stats {
 	st.Errors += o.Errors
 	st.OldestQueued = max(st.OldestQueued, o.OldestQueued)
 	return st
-}
-
-// Drain calls the release function, on the calling goroutine, for up to max
-// queued resources, or for all of them if max is 0 or less. It returns the
-// number of resources. A pool with Options.Drain releases only in Drain. A Close
-// within a release function that Drain has called releases immediately.
-//
-// A parent that waits only for a child is released together with that child, and is
-// not counted.
-//
-// Drain may be called after Destroy. Calls from several goroutines wait for each
-// other. Within a release function, and in a pool without Options.Drain, Drain
-// returns 0. A panic of the release function reaches the caller; the resources
-// of that call count as released, all others stay queued.
-func (p *Pool) Drain(max int) int {
-	if p.queue == nil {
-		return 0
-	}
-	return p.queue.Drain(max)
 }

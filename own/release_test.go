@@ -78,22 +78,22 @@ func TestReleaseErrors(t *testing.T) {
 				t.Error(e)
 			}
 		}, nil, 1},
-		{"Drain", Options{Drain: true}, func(t *testing.T, _ *world, p *Pool, m *thing) {
+		{"Drain", Options{Run: new(Queue).Run()}, func(t *testing.T, _ *world, p *Pool, m *thing) {
 			must(t, m.Close())
-			p.Drain(0)
+			drainPool(p, 0)
 		}, nil, 1},
-		{"Drain of a batch", Options{Drain: true}, func(t *testing.T, w *world, p *Pool, m *thing) {
+		{"Drain of a batch", Options{Run: new(Queue).Run()}, func(t *testing.T, w *world, p *Pool, m *thing) {
 			testcall.Aside(func() {
 				for range 10 {
 					w.own(t, p, 10)
 				}
 			})
 			wait(t, "the forgotten are released", func() bool { settle(t); return p.Stats().Queued == 10 })
-			p.Drain(0)
+			drainPool(p, 0)
 			must(t, m.Close())
-			p.Drain(0)
+			drainPool(p, 0)
 		}, nil, 11},
-		{"Thread", Options{Thread: true}, func(t *testing.T, _ *world, _ *Pool, m *thing) {
+		{"Thread", Options{Run: Thread(0)}, func(t *testing.T, _ *world, _ *Pool, m *thing) {
 			must(t, m.Close())
 			flush(t)
 		}, nil, 1},
@@ -182,12 +182,12 @@ func TestErrorsAreCounted(t *testing.T) {
 // TestFlushInOnReleaseError must not wait for itself.
 func TestFlushInOnReleaseError(t *testing.T) {
 	var err error
-	p := NewPool(Options{Drain: true, Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported },
+	p := NewPool(Options{Run: new(Queue).Run(), Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported },
 		OnReleaseError: func(ReleaseError) { err = Flush(patient(t)) }})
 	var n Number[int]
 	must(t, n.Own(p, 1, 10))
 	n.Close()
-	p.Drain(0)
+	drainPool(p, 0)
 	if err != ErrInRelease {
 		t.Errorf("Flush: %v", err)
 	}
@@ -196,7 +196,7 @@ func TestFlushInOnReleaseError(t *testing.T) {
 // TestGoexitInOnReleaseError ends a worker's goroutine. What the worker had to do is
 // done, and it serves others.
 func TestGoexitInOnReleaseError(t *testing.T) {
-	for _, o := range []Options{{}, {Workers: 1}, {Thread: true}, {Inline: true}} {
+	for _, o := range []Options{{}, {Run: Workers(1)}, {Run: Thread(0)}, {Run: Inline()}} {
 		w := newWorld(t, 500)
 		var l listener
 		o.Name, o.Batch, o.OnCollect = "bread", 5, l.hear
@@ -243,7 +243,7 @@ func TestState(t *testing.T) {
 		}
 		return nil
 	}})
-	for name, o := range map[string]Options{"Own": {}, "a batch each": {Batch: 1}, "Drain": {Drain: true}, "Thread": {Thread: true}} {
+	for name, o := range map[string]Options{"Own": {}, "a batch each": {Batch: 1}, "Drain": {Run: new(Queue).Run()}, "Thread": {Run: Thread(0)}} {
 		o.Name, o.Numbers, o.State = "shape", true, "another"
 		o.Release = func(state any, r []uintptr) error {
 			lib, ok := state.(*library)
@@ -298,7 +298,7 @@ func TestState(t *testing.T) {
 			}
 		})
 		gone := func() bool {
-			shapes.Drain(0)
+			drainPool(shapes, 0)
 			for _, lib := range libraries {
 				lib.mu.Lock()
 				left := !lib.gone || len(lib.children) > 0
@@ -310,7 +310,7 @@ func TestState(t *testing.T) {
 			return true
 		}
 		wait(t, "all contexts and shapes are released", func() bool { settle(t); return gone() })
-		shapes.Drain(0)
+		drainPool(shapes, 0)
 		mustDestroy(t, shapes)
 	}
 	mustDestroy(t, contexts)
@@ -379,7 +379,7 @@ func TestDestroyWaitsForThreadsOfChildren(t *testing.T) {
 	var order []uintptr
 	parents := NewPool(Options{Numbers: true, Release: released(func(r []uintptr) { order = append(order, r...) })})
 	leave := make(chan struct{})
-	children := NewPool(Options{Numbers: true, Thread: true, Release: released(func(r []uintptr) {
+	children := NewPool(Options{Numbers: true, Run: Thread(0), Release: released(func(r []uintptr) {
 		<-leave
 		order = append(order, r...)
 	})})

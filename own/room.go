@@ -36,7 +36,7 @@ type Room struct {
 // At the limit Reserve waits, first come first served. It waits for a collection that
 // begins after the call, and for the releases of that collection; then, while releases
 // end, for up to a second more. The caller must not hold a lock that a release function takes.
-// If releases are queued, also for [Pool.Drain], and none ends for 200 ms, Reserve does not
+// If releases are queued, also for [Queue.Drain], and none ends for 200 ms, Reserve does not
 // wait any longer, and the error says so. If the limit is about what is counted, the two times
 // are a tenth.
 //
@@ -46,7 +46,7 @@ type Room struct {
 //     larger than the whole limit; and at once after eight collections in a row that gave
 //     nothing back, until more is owned or ten times the duration of a collection has passed,
 //   - the error of ctx, if it is done before,
-//   - [ErrQueueFull], at once, if the queue of a pool with Options.MaxQueued is full,
+//   - [ErrQueueFull], at once, if the queue of the pool is full, see [NewQueue],
 //   - [ErrDestroyed] after Destroy.
 //
 // Reserve panics if size is negative.
@@ -151,8 +151,8 @@ func (p *Pool) destroyRooms(ctx context.Context, e *DestroyError) {
 func (r Room) Release() { r.held.Close() } // the error is always nil
 
 // Discard releases a resource that has no owner, for example because Own has returned an
-// error. It calls the pool's release function with Options.State. In a pool with
-// Options.Drain or Thread the release is queued, also in a release function. Discard may
+// error. It calls the pool's release function with Options.State. In a pool with a
+// [Queue] or [Thread] the release is queued, also in a release function. Discard may
 // be called after Destroy. It returns the error of the release function, if it calls
 // that function. It panics in a pool with Options.Numbers, for which there is the
 // function [Discard], and in a pool with Options.Parent.

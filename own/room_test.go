@@ -64,8 +64,8 @@ func TestRoomForgotten(t *testing.T) {
 		{"large", 20, 1 << 20, Options{}},
 		{"one", 20, 100, Options{Batch: 1}},
 		{"CHeap", 20, 1 << 20, Options{CHeap: true}},
-		{"Drain", 20, 1 << 20, Options{Drain: true}},
-		{"Inline", 20, 1 << 20, Options{Inline: true}},
+		{"Drain", 20, 1 << 20, Options{Run: new(Queue).Run()}},
+		{"Inline", 20, 1 << 20, Options{Run: Inline()}},
 		{"unknown", 20, 0, Options{Size: 1 << 20}},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func release(t *testing.T, p *Pool, done func() bool) {
 	t.Helper()
 	wait(t, "all is released", func() bool {
 		settle(t)
-		p.Drain(0)
+		drainPool(p, 0)
 		flush(t)
 		return done()
 	})
@@ -88,10 +88,10 @@ func TestOwnWith(t *testing.T) {
 		"plain":    {},
 		"alone":    {Batch: 1},
 		"small":    {Batch: 3},
-		"inline":   {Inline: true},
-		"drain":    {Drain: true},
-		"thread":   {Thread: true},
-		"workers":  {Workers: 2},
+		"inline":   {Run: Inline()},
+		"drain":    {Run: new(Queue).Run()},
+		"thread":   {Run: Thread(0)},
+		"workers":  {Run: Workers(2)},
 		"unshared": {Unshared: true},
 		"traced":   {Trace: true, OnCollect: func(Collected) {}},
 	}
@@ -118,7 +118,7 @@ func TestOwnWith(t *testing.T) {
 					w.mustDropStates(t) // while the batch of s.mine[0] is there
 					runtime.KeepAlive(s)
 					s.p.Destroy(waiting(0))
-					s.p.Drain(0)
+					drainPool(s.p, 0)
 					flush(t)
 					if w.alive() != 0 {
 						t.Errorf("%d are alive", w.alive())
@@ -132,9 +132,9 @@ func TestOwnWith(t *testing.T) {
 // TestOwnWithFamilies has states of their own in three generations, in each combination, and
 // ends them from both ends.
 func TestOwnWithFamilies(t *testing.T) {
-	for _, o := range []Options{{}, {Batch: 1}, {Drain: true}, {Thread: true}, {Inline: true}} {
+	for _, o := range []Options{{}, {Batch: 1}, {Run: new(Queue).Run()}, {Run: Thread(0)}, {Run: Inline()}} {
 		for mask := range 8 {
-			if (o.Batch == 1 || o.Thread || o.Inline) && mask != 7 {
+			if (o.Batch == 1 || o.Run.thread || o.Run.inline) && mask != 7 {
 				continue
 			}
 			for name, end := range map[string]func(f []*thing, p *Pool){
@@ -148,7 +148,7 @@ func TestOwnWithFamilies(t *testing.T) {
 				},
 				"destroy": func(_ []*thing, p *Pool) { p.Destroy(waiting(0)) },
 			} {
-				t.Run(fmt.Sprintf("%s/%d/drain=%v/thread=%v/inline=%v/batch=%d", name, mask, o.Drain, o.Thread, o.Inline, o.Batch), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s/%d/drain=%v/thread=%v/inline=%v/batch=%d", name, mask, o.Run.queue != nil, o.Run.thread, o.Run.inline, o.Batch), func(t *testing.T) {
 					w := newWorld(t, 3)
 					p, q := w.pool(o), w.pool(Options{})
 					f := make([]*thing, 3)
@@ -261,10 +261,10 @@ func TestOwnWithErrors(t *testing.T) {
 		told    int64 // calls of OnReleaseError
 	}{
 		{"error", Options{}, func() error { return errRelease }, 10},
-		{"error, Drain", Options{Drain: true}, func() error { return errRelease }, 10},
-		{"error, Inline", Options{Inline: true}, func() error { return errRelease }, 10},
+		{"error, Drain", Options{Run: new(Queue).Run()}, func() error { return errRelease }, 10},
+		{"error, Inline", Options{Run: Inline()}, func() error { return errRelease }, 10},
 		{"Goexit", Options{}, func() error { runtime.Goexit(); return nil }, 0},
-		{"Goexit, Thread", Options{Thread: true}, func() error { runtime.Goexit(); return nil }, 0},
+		{"Goexit, Thread", Options{Run: Thread(0)}, func() error { runtime.Goexit(); return nil }, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -362,7 +362,7 @@ func TestOwnWithErrors(t *testing.T) {
 // TestOwnWithDrain counts what Drain returns, and what Stats says.
 func TestOwnWithDrain(t *testing.T) {
 	w := newWorld(t, 20)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	testcall.Aside(func() {
 		for range 10 {
 			w.ownWith(t, p, nil, 16)
@@ -375,7 +375,7 @@ func TestOwnWithDrain(t *testing.T) {
 	})
 	for want := int64(20); want > 0; want -= 4 {
 		mustStats(t, p, Stats{Live: want, Bytes: 16 * want, Queued: want})
-		if n := p.Drain(4); n != 4 {
+		if n := drainPool(p, 4); n != 4 {
 			t.Errorf("Drain(4) of %d: %d", want, n)
 		}
 	}

@@ -192,7 +192,7 @@ func TestHammerSurvivors(t *testing.T) {
 	for round := range rounds {
 		o := Options{OnCollect: func(Collected) {}}
 		if round%3 == 2 {
-			o.Drain = true
+			o.Run = new(Queue).Run()
 		}
 		p := w.pool(o)
 		var stop atomic.Bool
@@ -200,8 +200,8 @@ func TestHammerSurvivors(t *testing.T) {
 		background.Go(func() {
 			for !stop.Load() {
 				runtime.GC()
-				if o.Drain {
-					p.Drain(0)
+				if o.Run.queue != nil {
+					drainPool(p, 0)
 				}
 			}
 		})
@@ -249,12 +249,12 @@ func TestHammerSurvivors(t *testing.T) {
 		if round%2 == 0 {
 			wait(t, "all of the pool are released", func() bool {
 				runtime.GC()
-				p.Drain(0)
+				drainPool(p, 0)
 				return p.Stats().Live == 0
 			})
 			mustDestroy(t, p)
 		}
-		p.Drain(0)
+		drainPool(p, 0)
 	}
 	flush(t)
 	collectAtMost(t, few, "all resources", func() bool { return w.alive() == 0 })

@@ -34,7 +34,7 @@ func TestTimeWaiting(t *testing.T) {
 		},
 	} {
 		wait := func(t *testing.T, d time.Duration) {
-			p := NewPool(Options{Drain: name == "Flush", Release: released(func([]uintptr) {})})
+			p := NewPool(Options{Run: queuedIf(name == "Flush"), Release: released(func([]uintptr) {})})
 			var o object
 			var x byte
 			if err := o.Own(p, unsafe.Pointer(&x), 16); err != nil {
@@ -51,7 +51,7 @@ func TestTimeWaiting(t *testing.T) {
 				if name == "Flush" {
 					o.Close()
 					time.Sleep(d)
-					p.Drain(0)
+					drainPool(p, 0)
 				}
 			}()
 			if <-in; name == "Flush" {

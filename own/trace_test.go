@@ -146,8 +146,8 @@ func (l *listener) sum() (n, stacks int) {
 
 // TestOnCollectIsToldOfForgottenCloses forgets some and closes the rest.
 func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
-	for _, o := range []Options{{}, {Trace: true}, {Batch: 1}, {Batch: 1, Trace: true}, {Drain: true}} {
-		t.Run(fmt.Sprintf("trace=%v/batch=%d/drain=%v", o.Trace, o.Batch, o.Drain), func(t *testing.T) {
+	for _, o := range []Options{{}, {Trace: true}, {Batch: 1}, {Batch: 1, Trace: true}, {Run: new(Queue).Run()}} {
+		t.Run(fmt.Sprintf("trace=%v/batch=%d/drain=%v", o.Trace, o.Batch, o.Run.queue != nil), func(t *testing.T) {
 			w := newWorld(t, 10_000)
 			var l listener
 			o.Name, o.OnCollect = "bread", l.hear
@@ -160,14 +160,14 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 				for i := range 3000 {
 					if i%3 != 0 {
 						bakery(t, w, p)
-					} else if butchery(t, w, p).Close(); o.Drain {
-						p.Drain(0)
+					} else if butchery(t, w, p).Close(); o.Run.queue != nil {
+						drainPool(p, 0)
 					}
 				}
 			})
 			wait(t, "the forgotten are released", func() bool {
 				cleanups(t)
-				p.Drain(0)
+				drainPool(p, 0)
 				n, _ := l.sum()
 				return w.alive() == 0 && n >= 2000
 			})
@@ -187,14 +187,14 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 				if c.Stack != "" && !strings.Contains(c.Stack, "own.bakery") {
 					t.Errorf("the collector found what this made, which was closed:\n%s", c.Stack)
 				}
-				if l.ids[i] == gcwatch.GoroutineID() && !o.Drain {
+				if l.ids[i] == gcwatch.GoroutineID() && o.Run.queue == nil {
 					t.Error("told on a goroutine that is not own's")
 				}
 			}
 			told := len(l.told)
 			held := bakery(t, w, p)
 			p.Destroy(waiting(0))
-			p.Drain(0)
+			drainPool(p, 0)
 			if !held.Closed() || len(l.told) != told {
 				t.Error("told of what Destroy released")
 			}

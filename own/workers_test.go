@@ -228,11 +228,11 @@ func TestStuckPoolsDelayOthersLittle(t *testing.T) {
 }
 
 // TestWorkersOfAPool has as many releases of a pool run at a time as
-// Options.Workers says, none of them on a shared worker.
+// Run says, none of them on a shared worker.
 func TestWorkersOfAPool(t *testing.T) {
 	const workers = 11
 	b := newBlocker(t, 100)
-	p := b.w.pool(Options{Name: "slow", Workers: workers})
+	p := b.w.pool(Options{Name: "slow", Run: Workers(workers)})
 	b.forget(t, p, 20)
 	must := func(batches int) {
 		t.Helper()
@@ -258,7 +258,7 @@ func TestParentOfAnotherPoolIsReleasedByItsWorkers(t *testing.T) {
 	b := newBlocker(t, 20)
 	parents := b.w.pool(Options{Name: "parents"})
 	w := newWorld(t, 20)
-	children := w.pool(Options{Name: "children", Workers: 1})
+	children := w.pool(Options{Name: "children", Run: Workers(1)})
 	testcall.Aside(func() {
 		for range 10 {
 			parent := b.w.own(t, parents, 1<<20)
@@ -390,7 +390,7 @@ func TestFlushInReleaseIsRefused(t *testing.T) {
 			runtime.KeepAlive(m)
 		},
 		"collector": func(w *world, _ *Pool, own func() *thing) { testcall.Aside(func() { own() }) },
-		"Drain":     func(_ *world, p *Pool, own func() *thing) { own().Close(); p.Drain(0) },
+		"Drain":     func(_ *world, p *Pool, own func() *thing) { own().Close(); drainPool(p, 0) },
 		"Thread":    func(_ *world, _ *Pool, own func() *thing) { own().Close() },
 		"Workers":   func(_ *world, _ *Pool, own func() *thing) { testcall.Aside(func() { own() }) },
 	} {
@@ -406,9 +406,12 @@ func TestFlushInReleaseIsRefused(t *testing.T) {
 				n.Add(1)
 			}
 			w.before = func([]*cell) { ask(&asked) }
-			o := Options{Drain: name == "Drain", Thread: name == "Thread", OnCollect: func(Collected) { ask(&told) }}
-			if name == "Workers" {
-				o.Workers = 1
+			o := Options{Run: queuedIf(name == "Drain"), OnCollect: func(Collected) { ask(&told) }}
+			switch name {
+			case "Workers":
+				o.Run = Workers(1)
+			case "Thread":
+				o.Run = Thread(0)
 			}
 			p := w.pool(o)
 			end(w, p, func() *thing { return w.own(t, p, 1<<20) })
@@ -431,7 +434,7 @@ func TestThread(t *testing.T) {
 	flush(t)
 	before := runtime.NumGoroutine()
 	w := newWorld(t, 1000)
-	p := w.pool(Options{Thread: true, Batch: 1})
+	p := w.pool(Options{Run: Thread(0), Batch: 1})
 	me := gcwatch.GoroutineID()
 	var running atomic.Int64
 	w.before = func(inner func([]*cell)) func([]*cell) {
@@ -464,7 +467,7 @@ func TestThread(t *testing.T) {
 	for _, m := range held[:50] {
 		m.Close()
 	}
-	if n := p.Drain(0); n != 0 {
+	if n := drainPool(p, 0); n != 0 {
 		t.Errorf("Drain: %d", n)
 	}
 	testcall.Aside(func() {
@@ -485,7 +488,7 @@ func TestThread(t *testing.T) {
 // TestThreadGoesOn has a release function end its goroutine.
 func TestThreadGoesOn(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Thread: true})
+	p := w.pool(Options{Run: Thread(0)})
 	w.before = func(cells []*cell) {
 		if w.number(cells[0])%3 == 0 {
 			for _, c := range cells {
@@ -535,7 +538,7 @@ func TestGoexitDoesNotStopDestroy(t *testing.T) {
 // the pool. The other release functions, which run at once there, end the goroutine.
 func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Drain: true})
+	p := w.pool(Options{Run: new(Queue).Run()})
 	var held []*thing
 	for range 100 {
 		held = append(held, w.own(t, p, 16))
@@ -550,7 +553,7 @@ func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 		runtime.Goexit()
 	}
 	held[0].Close()
-	testcall.Aside(func() { p.Drain(0) })
+	testcall.Aside(func() { drainPool(p, 0) })
 	// Its release function has ended in Destroy, before it destroyed the first one.
 	if w.alive() != 1 || !first.alive() {
 		t.Errorf("%d are alive", w.alive())
@@ -563,7 +566,7 @@ func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 // TestGoexitInReleaseIsToldToOnCollect has release functions and OnCollect end
 // the goroutine that calls them: every owner is counted all the same.
 func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
-	for _, o := range []Options{{}, {Workers: 1}, {Thread: true}, {Drain: true}} {
+	for _, o := range []Options{{}, {Run: Workers(1)}, {Run: Thread(0)}, {Run: new(Queue).Run()}} {
 		w := newWorld(t, 100)
 		var told atomic.Int64
 		o.Batch = 1
@@ -586,8 +589,8 @@ func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
 		})
 		for range few {
 			settle(t)
-			for o.Drain && p.Stats().Queued > 0 {
-				testcall.Aside(func() { p.Drain(0) })
+			for o.Run.queue != nil && p.Stats().Queued > 0 {
+				testcall.Aside(func() { drainPool(p, 0) })
 			}
 		}
 		flush(t)
@@ -599,11 +602,11 @@ func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
 	}
 }
 
-// TestThreadInBubble closes owners of a pool with Options.Thread in a bubble of
+// TestThreadInBubble closes owners of a pool with Thread in a bubble of
 // testing/synctest, which has to end.
 func TestThreadInBubble(t *testing.T) {
 	w := newWorld(t, 100)
-	p := w.pool(Options{Thread: true})
+	p := w.pool(Options{Run: Thread(0)})
 	synctest.Test(t, func(t *testing.T) {
 		for range 50 {
 			w.own(t, p, 16).Close()

@@ -29,7 +29,7 @@ type LimitError struct {
 	Stuck int64
 
 	// ToDrain is the number of releases that wait for the program to call Drain of a
-	// pool of package own.
+	// Queue of package own.
 	ToDrain int64
 
 	// Arenas is Stats.Arenas.
@@ -59,7 +59,7 @@ func (e *LimitError) Error() string {
 		stuck = fmt.Sprintf("; %d releases are queued, and none ends: does the caller hold a lock that the release function takes?", e.Stuck)
 	}
 	if e.ToDrain > 0 {
-		stuck += fmt.Sprintf("; %d releases wait until the program calls Pool.Drain", e.ToDrain)
+		stuck += fmt.Sprintf("; %d releases wait until the program calls Queue.Drain", e.ToDrain)
 	}
 	if e.Arenas > mostArenas() {
 		stuck += fmt.Sprintf("; malloc has %d arenas, what is free in one is of no use to the others: import github.com/cheapgo/cheap/libc/arenas", e.Arenas)

@@ -200,7 +200,8 @@ func TestReserveSaysToDrain(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	bear(t, func(p *patience) { *p = usual })
 	p := start(t, Options{Limit: 100 * mib})
-	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, Drain: true, Release: func(_ any, _ []uintptr) error { return nil }})
+	var queue own.Queue
+	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, Run: queue.Run(), Release: func(_ any, _ []uintptr) error { return nil }})
 	for account.Process.Headroom() > 25*mib {
 		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
 			t.Fatal(err)
@@ -210,20 +211,20 @@ func TestReserveSaysToDrain(t *testing.T) {
 	_, err := pool.Reserve(t.Context(), 30*mib)
 	begun, _ := p.counts()
 	var e *LimitError
-	if !errors.As(err, &e) || e.Stuck != 0 || e.ToDrain == 0 || !strings.Contains(err.Error(), "wait until the program calls Pool.Drain") {
+	if !errors.As(err, &e) || e.Stuck != 0 || e.ToDrain == 0 || !strings.Contains(err.Error(), "wait until the program calls Queue.Drain") {
 		t.Error(err)
 	}
 	if begun-before > 2 {
 		t.Errorf("it took %d collections", begun-before)
 	}
-	pool.Drain(0)
+	queue.Drain(0)
 	if room, err := pool.Reserve(t.Context(), 30*mib); err != nil {
 		t.Errorf("after Drain: %v", err)
 	} else {
 		room.Release()
 	}
 	pool.Destroy(context.Background())
-	pool.Drain(0)
+	queue.Drain(0)
 }
 
 // TestForgottenRooms has rooms fill a limit that are forgotten, or still there. Only the first

@@ -55,7 +55,8 @@ func TestSlowDown(t *testing.T) {
 	if st.Waits != before.Waits+1 || st.WaitTime <= before.WaitTime {
 		t.Errorf("at the bound: %+v", st)
 	}
-	for name, o := range map[string]own.Options{"Close": {}, "Drain": {Drain: true}} {
+	var queue own.Queue
+	for name, o := range map[string]own.Options{"Close": {}, "Drain": {Run: queue.Run()}} {
 		var in, out Stats
 		released := false
 		o.Release = func(_ any, _ []uintptr) error {
@@ -73,7 +74,7 @@ func TestSlowDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner.Close()
-		if pool.Drain(0); !released {
+		if queue.Drain(0); !released {
 			t.Fatalf("%s: nothing was released", name)
 		}
 		if out.Waits != in.Waits || out.Yields != in.Yields+1 {
@@ -235,10 +236,11 @@ func TestLooseWaits(t *testing.T) {
 func TestLimitInRelease(t *testing.T) {
 	start(t, Options{})
 	a := newAccount(t, AccountOptions{Limit: 100})
-	for name, drain := range map[string]bool{"Close": false, "Drain": true} {
+	var queue own.Queue
+	for name, run := range map[string]own.Run{"Close": {}, "Drain": queue.Run()} {
 		var err error
 		var cycles int64
-		pool := own.NewPool(own.Options{Numbers: true, Drain: drain, Release: func(_ any, _ []uintptr) error {
+		pool := own.NewPool(own.Options{Numbers: true, Run: run, Release: func(_ any, _ []uintptr) error {
 			before := ReadStats().Cycles
 			err = a.Add(101)
 			cycles = ReadStats().Cycles - before
@@ -249,7 +251,7 @@ func TestLimitInRelease(t *testing.T) {
 			t.Fatal(err)
 		}
 		owner.Close()
-		pool.Drain(0)
+		queue.Drain(0)
 		if !errors.Is(err, cheap.ErrLimit) || cycles != 0 {
 			t.Errorf("%s: %v, after %d collections", name, err, cycles)
 		}

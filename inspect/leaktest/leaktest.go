@@ -96,7 +96,7 @@ func matches(patterns []string, name string) bool {
 const collectFor = 20 * time.Second
 
 // Collect collects until the collector finds no more owners, and what it found is released. It
-// does not wait for releases that need a call of Pool.Drain.
+// does not wait for releases that need a call of Queue.Drain of package own.
 func Collect(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), collectFor)

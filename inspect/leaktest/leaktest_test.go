@@ -161,14 +161,15 @@ func TestCheckPools(t *testing.T) {
 		}), "dropped.Pool: 1 owner was released")
 	})
 	t.Run("a queue", func(t *testing.T) {
-		p := own.NewPool(own.Options{Name: "drained.Pool", Drain: true, Release: func(any, []uintptr) error { return nil }})
+		var queue own.Queue
+		p := own.NewPool(own.Options{Name: "drained.Pool", Run: queue.Run(), Release: func(any, []uintptr) error { return nil }})
 		mustFail(t, checked(func(f *fake) { open(p).Close() }))
 		mustFail(t, checked(func(f *fake) {
 			open(p)
 			Collect(f)
-			p.Drain(0)
+			queue.Drain(0)
 		}), "drained.Pool: 1 owner was released")
-		p.Drain(0)
+		queue.Drain(0)
 	})
 }
 

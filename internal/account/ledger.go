@@ -68,7 +68,7 @@ type Ledger struct {
 
 	// Releases that wait or run. Package own writes them. Queued are the batches and parents that
 	// its workers release, and the entries that the thread of their pool releases. ToDrain are the entries
-	// that the program releases, by Drain of a pool.
+	// that the program releases, by Drain of a queue.
 	Queued, ToDrain atomic.Int64
 
 	waiters    atomic.Int32 // goroutines that wait for releases

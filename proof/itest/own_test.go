@@ -30,8 +30,8 @@ const ownPools = 4 // that are in use
 
 type ownPool struct {
 	*own.Pool
-	drain     bool
-	size      int // of what is made ahead, and of what has size 0
+	queue     *own.Queue // nil if Close releases
+	size      int        // of what is made ahead, and of what has size 0
 	destroyed bool
 }
 
@@ -77,10 +77,13 @@ func (m *ownModel) newPool(t *rapid.T) *ownPool {
 		Batch:   rapid.SampledFrom([]int{0, 1, 2, 5}).Draw(t, "batch"),
 		Pinned:  rapid.SampledFrom([]int{0, 100, 1000}).Draw(t, "pinned"),
 		Size:    rapid.IntRange(1, 200).Draw(t, "size"),
-		Drain:   rapid.Bool().Draw(t, "drain"),
 		Trace:   rapid.IntRange(0, 3).Draw(t, "trace") == 0,
 	}
-	p := &ownPool{drain: o.Drain, size: o.Size}
+	p := &ownPool{size: o.Size}
+	if rapid.Bool().Draw(t, "drain") {
+		p.queue = new(own.Queue)
+		o.Run = p.queue.Run()
+	}
 	o.Numbers = true
 	o.Construct = func(r []uintptr) (int, error) {
 		for i := range r {
@@ -290,6 +293,14 @@ func (m *ownModel) settle() {
 	})
 }
 
+// Drain is Drain of the queue. It returns 0 if there is none.
+func (p *ownPool) Drain(max int) int {
+	if p.queue == nil {
+		return 0
+	}
+	return p.queue.Drain(max)
+}
+
 func (m *ownModel) Drain(t *rapid.T) {
 	p := m.pools[rapid.IntRange(0, len(m.pools)-1).Draw(t, "pool")]
 	max := rapid.IntRange(-1, 5).Draw(t, "max")
@@ -297,7 +308,7 @@ func (m *ownModel) Drain(t *rapid.T) {
 	n := p.Drain(max)
 	left := p.Stats().Queued
 	switch {
-	case max > 0 && n > max, n < 0, n > 0 && !p.drain:
+	case max > 0 && n > max, n < 0, n > 0 && p.queue == nil:
 		t.Fatalf("Drain(%d): %d", max, n)
 	case max <= 0 && left != 0:
 		t.Fatalf("%d are queued after Drain(%d), %d before", left, max, before)
@@ -329,7 +340,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 	err := p.Pool.Destroy(within(0))
 	for _, r := range m.all {
 		if r.pool == p {
-			r.stock = r.stock && p.drain // may be queued, and is not counted here
+			r.stock = r.stock && p.queue != nil // may be queued, and is not counted here
 			m.closeAll(r)
 		}
 	}
@@ -370,7 +381,7 @@ func (m *ownModel) closeAll(r *owned) {
 		return
 	}
 	r.open = false
-	if !r.pool.drain {
+	if r.pool.queue == nil {
 		r.forgotten = false // it has to be released now
 	}
 	for _, c := range m.all {
@@ -442,7 +453,7 @@ func (m *ownModel) difference(t *rapid.T) string {
 		s.bytes += int64(r.size)
 		if r.stock {
 			s.made++
-			s.vague = s.vague || r.pool.drain
+			s.vague = s.vague || r.pool.queue != nil
 			continue
 		}
 		s.live++
@@ -450,7 +461,7 @@ func (m *ownModel) difference(t *rapid.T) string {
 		case r.forgotten:
 			s.vague = true
 		case r.open || len(r.uses) > 0 || r.pending > 0:
-		case !r.pool.drain:
+		case r.pool.queue == nil:
 			t.Fatalf("%d is not released: %+v", id, r)
 		default:
 			s.queued++

@@ -34,10 +34,11 @@ func useOwn(t testing.TB) {
 		return nil
 	}
 	parents := own.NewPool(own.Options{Numbers: true, Release: release, Trace: true})
+	var queue own.Queue
 	pools := []*own.Pool{
 		own.NewPool(own.Options{Numbers: true, Release: release, OnCollect: func(own.Collected) {}}),
 		own.NewPool(own.Options{Numbers: true, Release: release, Batch: 1}),
-		own.NewPool(own.Options{Numbers: true, Release: release, Drain: true}),
+		own.NewPool(own.Options{Numbers: true, Release: release, Run: queue.Run()}),
 		own.NewPool(own.Options{Numbers: true, Release: release, Size: 100, Construct: func(r []uintptr) (int, error) {
 			born.Add(int64(len(r)))
 			return len(r), nil
@@ -78,7 +79,7 @@ func useOwn(t testing.TB) {
 	wg.Wait()
 	for released.Load() != born.Load() {
 		runtime.GC()
-		pools[2].Drain(0)
+		queue.Drain(0)
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 		own.Flush(ctx) // an error if there is something for Drain by now
 		cancel()

@@ -22,7 +22,7 @@
 //   - lock: Use, TryUse, Close, CloseWait, Destroy, Drain or Reserve, or a function of the package
 //     that calls one of them, with a lock held that Options.Release of the pool takes. Release waits
 //     for the lock for ever then; in Use and TryUse only if the owner is closed meanwhile. The remedy
-//     is to take the lock within the function for Use. In a pool with Options.Drain or Thread, Use,
+//     is to take the lock within the function for Use. In a pool with a Thread or a Queue, Use,
 //     TryUse and Close only queue the release. Pools in structs of other packages are not known.
 //   - nil: AddCleanup with nil as an argument whose type is an interface, which panics
 //     (golang/go#81517).

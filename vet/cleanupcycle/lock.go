@@ -46,15 +46,15 @@ func (c *checker) held(options []*ast.CompositeLit) {
 		}
 	}
 	for _, lit := range options {
-		l, queues := locks{}, false
+		l, queues, queue := locks{}, false, types.Object(nil)
 		for _, elem := range lit.Elts {
 			kv, ok := elem.(*ast.KeyValueExpr)
 			if !ok {
 				continue
 			}
 			switch types.ExprString(kv.Key) {
-			case "Drain", "Thread":
-				queues = true
+			case "Run":
+				queues, queue = c.queue(kv.Value)
 			case "Construct": // for Make only
 			default:
 				u := byNode[ast.Unparen(kv.Value)]
@@ -68,6 +68,7 @@ func (c *checker) held(options []*ast.CompositeLit) {
 			l[lock] = !queues
 		}
 		r.add(c.poolOf(lit), l)
+		r.add(queue, l)
 	}
 	if len(r) == 0 {
 		return
@@ -175,6 +176,21 @@ func (c *checker) taken(u *uses.Unit, byFunc map[*types.Func]*uses.Unit, seen ma
 		maps.Copy(l, c.taken(byFunc[f], byFunc, seen))
 	})
 	return l
+}
+
+// queue reports whether a Run queues the releases of Close, and returns the variable or field of the
+// Queue, or nil.
+func (c *checker) queue(run ast.Expr) (queues bool, queue types.Object) {
+	call, ok := ast.Unparen(run).(*ast.CallExpr)
+	if !ok {
+		_, zero := ast.Unparen(run).(*ast.CompositeLit)
+		return !zero, nil
+	}
+	f := c.pkg.Callee(call)
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && f != nil && f.Signature().Recv() != nil {
+		queue = c.pkg.Named(sel.X)
+	}
+	return !source.IsFunc(f, analyzer.Own, "Workers") && !source.IsFunc(f, analyzer.Own, "Inline"), queue
 }
 
 // poolOf returns the variable or the field that gets the pool with these options, or nil.

@@ -24,7 +24,7 @@ const (
 )
 
 // All collects until some collections in a row have released nothing. It waits for
-// releases that are queued, but for those that need a call of Pool.Drain. If ctx is done
+// releases that are queued, but for those that need a call of Queue.Drain. If ctx is done
 // before, it returns its error.
 func All(ctx context.Context) error {
 	last := read()

@@ -33,7 +33,7 @@ func TestAll(t *testing.T) {
 		})
 		released += len(r)
 		return nil
-	}, Workers: 1})
+	}, Run: own.Workers(1)})
 	go func() {
 		<-running // and All waits
 		close(goOn)
@@ -64,7 +64,8 @@ func TestAll(t *testing.T) {
 
 // TestAllWithDrain has releases that wait for a Drain, and a context that is done.
 func TestAllWithDrain(t *testing.T) {
-	p := own.NewPool(own.Options{Name: "drain.Pool", Release: func(any, []uintptr) error { return nil }, Drain: true})
+	var queue own.Queue
+	p := own.NewPool(own.Options{Name: "drain.Pool", Release: func(any, []uintptr) error { return nil }, Run: queue.Run()})
 	var o own.Handle[unsafe.Pointer]
 	if err := o.Own(p, unsafe.Pointer(&x), 100); err != nil {
 		t.Fatal(err)
@@ -78,5 +79,5 @@ func TestAllWithDrain(t *testing.T) {
 	if err := All(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	p.Drain(0)
+	queue.Drain(0)
 }

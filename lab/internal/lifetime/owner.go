@@ -25,12 +25,11 @@ var _ = [1]struct{}{}[unsafe.Sizeof(Owned{})-unsafe.Sizeof(Plain{})]
 var ownedSink *Owned
 
 // NewPool returns a pool of blocks.
-func NewPool() *own.Pool { return newPool(false) }
+func NewPool() *own.Pool { return newPool(own.Run{}) }
 
-// newPool is NewPool with Options.Inline.
-func newPool(inline bool) *own.Pool {
+func newPool(run own.Run) *own.Pool {
 	return own.NewPool(own.Options{
-		Inline:    inline,
+		Run:       run,
 		Name:      "bench.block",
 		Release:   libc.Destructor(cside.DestroyBlock, libc.NoCallback),
 		Construct: libc.Constructor(cside.ConstructBlock, nil),
@@ -74,8 +73,8 @@ func onPool(p *own.Pool, run func(n int)) *Lifetime {
 // Owner forgets owners.
 func Owner() (*Lifetime, error) { return owner(NewPool()) }
 
-// OwnerInline is Owner with Options.Inline.
-func OwnerInline() (*Lifetime, error) { return owner(newPool(true)) }
+// OwnerInline is Owner with own.Inline.
+func OwnerInline() (*Lifetime, error) { return owner(newPool(own.Inline())) }
 
 func owner(p *own.Pool) (*Lifetime, error) {
 	return onPool(p, func(n int) {
@@ -89,8 +88,8 @@ func owner(p *own.Pool) (*Lifetime, error) {
 // Make forgets owners of blocks that were made in advance.
 func Make() (*Lifetime, error) { return makes(NewPool()) }
 
-// MakeInline is Make with Options.Inline.
-func MakeInline() (*Lifetime, error) { return makes(newPool(true)) }
+// MakeInline is Make with own.Inline.
+func MakeInline() (*Lifetime, error) { return makes(newPool(own.Inline())) }
 
 func makes(p *own.Pool) (*Lifetime, error) {
 	l := onPool(p, func(n int) {

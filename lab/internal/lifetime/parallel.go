@@ -6,13 +6,14 @@ import (
 	"sync"
 
 	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/own"
 )
 
-// OwnerParallel forgets owners of one pool, with or without Options.Inline, in several
+// OwnerParallel forgets owners of one pool, with or without own.Inline, in several
 // goroutines.
-func OwnerParallel(goroutines int, inline bool) Way {
+func OwnerParallel(goroutines int, run own.Run) Way {
 	return func() (*Lifetime, error) {
-		p := newPool(inline)
+		p := newPool(run)
 		return onPool(p, parallel(goroutines, func() any { return NewOwned(p) })), nil
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
+	"github.com/cheapgo/cheap/own"
 )
 
 // A release is a way to release C memory.
@@ -50,9 +51,9 @@ var releases = []release{
 	{"own-forget" + cold, coldNote, lifetime.Owner, true, fromCold},
 	{"own-memory" + cold, coldNote, lifetime.Memory, true, fromCold},
 	{"bulk", "one cgo call destroys 256 blocks", lifetime.Bulk, false, more},
-	{"own-inline", "Options.Inline", lifetime.OwnerInline, true, more},
+	{"own-inline", "own.Inline", lifetime.OwnerInline, true, more},
 	{"own-make", "blocks made in advance", lifetime.Make, true, more},
-	{"own-make-inline", "blocks made in advance, Options.Inline", lifetime.MakeInline, true, more},
+	{"own-make-inline", "blocks made in advance, own.Inline", lifetime.MakeInline, true, more},
 	{"own-bare", "no C: release does nothing", lifetime.Bare, true, more},
 	{"own-children", "owners with a parent, which lives", lifetime.Children, true, more},
 	{"go-new", "no C: Go arrays of 100 bytes", lifetime.Arrays, true, more},
@@ -100,8 +101,8 @@ func parallelReleases() []measure.Row {
 	}{
 		{"manual-object", lifetime.ManualParallel},
 		{"addcleanup", lifetime.CleanupParallel},
-		{"own-forget", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, false) }},
-		{"own-inline", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, true) }},
+		{"own-forget", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, own.Run{}) }},
+		{"own-inline", func(procs int) lifetime.Way { return lifetime.OwnerParallel(procs, own.Inline()) }},
 	} {
 		row := release{name: r.name + "-parallel", forgets: true, purpose: more}.row(false)
 		row.Section, row.Group, row.Versus, row.Procs = "One goroutine for each processor", "parallel", "manual-object-parallel", []int{2}
@@ -125,7 +126,7 @@ func jemallocReleases() []measure.Row {
 		{"manual-object", "", lifetime.ManualObject, false, more},
 		{"own-forget", "", lifetime.Owner, true, more},
 		{"own-make", "blocks made in advance", lifetime.Make, true, more},
-		{"own-inline", "Options.Inline", lifetime.OwnerInline, true, more},
+		{"own-inline", "own.Inline", lifetime.OwnerInline, true, more},
 	} {
 		row := r.row(false)
 		row.Name += "-jemalloc"

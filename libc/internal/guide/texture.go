@@ -13,11 +13,12 @@ type Texture struct{ n own.Number[C.uint] }
 // Wake gets a value when textures wait for Paint.
 var Wake = make(chan struct{}, 1)
 
+var queue = own.NewQueue(0, Wake) // releases wait for Queue.Drain
+
 var textures = own.NewPool(own.Options{
 	Name: "Texture", Numbers: true,
-	Release:      deleteTextures,
-	Drain:        true, // releases wait for Pool.Drain
-	NotifyQueued: Wake,
+	Release: deleteTextures,
+	Run:     queue.Run(),
 })
 
 // Strangers is the number of calls by other threads.
@@ -40,4 +41,4 @@ func NewTexture() (*Texture, error) {
 func (t *Texture) Close() error { return t.n.Close() }
 
 // Paint is a turn of the loop. It deletes what was closed and what was forgotten.
-func Paint() (deleted int) { return textures.Drain(0) }
+func Paint() (deleted int) { return queue.Drain(0) }

@@ -92,6 +92,6 @@ func (k *Spec) leaving(resources []uintptr) {
 	}
 	if m := k.maker; m.id != 0 && m.id != gcwatch.GoroutineID() && !m.several && !k.Queues {
 		m.several = true
-		fmt.Fprintf(os.Stderr, "cheap: %s: all resources were made on one goroutine, and one is released on another; if C needs the thread that made it, set Options.Drain or Thread\n", k.Name)
+		fmt.Fprintf(os.Stderr, "cheap: %s: all resources were made on one goroutine, and one is released on another; if C needs the thread that made it, set Options.Run to a Thread or a Queue\n", k.Name)
 	}
 }

@@ -13,30 +13,24 @@ import (
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
-// A Queue is the releaser of a pool with Options.Drain or Options.Thread. All releases
-// wait in it.
+// A Queue is the releaser of pools. All releases wait in it. The zero Queue is empty.
 type Queue struct {
-	Thread bool // a goroutine of the queue takes the place of Drain
-	spec   *batch.Spec
-	notify chan<- struct{} // or nil
+	Thread bool            // a goroutine of the queue takes the place of Drain; of one pool
+	Notify chan<- struct{} // or nil; it gets a value when a release is queued and none was before, and when a Drain leaves some
+
+	queued atomic.Int64 // releases that wait
 
 	mu      sync.Mutex
 	jobs    queue[waiting] // under mu
-	serving bool           // under mu; the goroutine of Options.Thread runs
+	serving bool           // under mu; the goroutine of the thread runs
 	late    bool           // under mu; enqueue has said that nobody drains
 	drained time.Duration  // under mu; when the last Drain ended, see clock
 
 	drainMu sync.Mutex     // held by Drain
 	cursor  uint32         // under drainMu; where the batch that is the first job continues
+	pool    string         // under drainMu; Spec.Name of what the drainer releases
 	in      string         // under drainMu; the function that the drainer calls
 	drainer atomic.Uintptr // gcwatch.GoroutineID of the goroutine in Drain, 0 if there is none
-}
-
-// NewQueue returns the queue of a spec. With thread set a goroutine of the queue
-// takes the place of Drain. If notify is not nil, it gets a value whenever a release is
-// queued and none was before, and when a Drain leaves some.
-func NewQueue(k *batch.Spec, thread bool, notify chan<- struct{}) *Queue {
-	return &Queue{spec: k, Thread: thread, notify: notify}
 }
 
 // Closed queues the entry. Within Drain, hence in a release function, it releases
@@ -78,7 +72,7 @@ func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	if n == 0 {
 		return
 	}
-	q.add(n)
+	q.add(b.Spec, n)
 	now := clock()
 	q.mu.Lock()
 	first := q.jobs.first() == nil
@@ -91,7 +85,7 @@ func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 	q.late = q.late || late
 	q.mu.Unlock()
 	if late {
-		fmt.Fprintf(os.Stderr, "cheap: %s: nobody has called Pool.Drain for a minute, and %d releases wait\n", q.spec.Name, q.spec.Counts.Queued.Load())
+		fmt.Fprintf(os.Stderr, "cheap: %s: nobody has called Queue.Drain for a minute, and %d releases wait\n", b.Spec.Name, q.queued.Load())
 	}
 	if begin {
 		go q.serve()
@@ -104,18 +98,19 @@ func (q *Queue) enqueue(b *batch.Batch, entry uint32, n int64) {
 // tell sends to the channel of the program.
 func (q *Queue) tell() {
 	select {
-	case q.notify <- struct{}{}:
+	case q.Notify <- struct{}{}:
 	default: // no room, or nil
 	}
 }
 
-// add adds n, which may be negative, to the number of releases that wait.
-func (q *Queue) add(n int64) {
+// add adds n, which may be negative, to the number of releases of a spec that wait.
+func (q *Queue) add(k *batch.Spec, n int64) {
 	count := &account.Process.ToDrain
 	if q.Thread {
 		count = &account.Process.Queued
 	}
-	q.spec.Counts.Queued.Add(n)
+	k.Counts.Queued.Add(n)
+	q.queued.Add(n)
 	if count.Add(n) == 0 {
 		becameIdle.Ring()
 	}
@@ -145,7 +140,7 @@ func (q *Queue) Drain(most int) int {
 
 // drain is Drain, also for a queue with a thread.
 func (q *Queue) drain(most int) (n int) {
-	if q.spec.Counts.Queued.Load() == 0 || q.draining() {
+	if q.queued.Load() == 0 || q.draining() {
 		return 0
 	}
 	q.drainMu.Lock()
@@ -162,7 +157,7 @@ func (q *Queue) drain(most int) (n int) {
 		}
 	}()
 	if most <= 0 {
-		most = int(q.spec.Counts.Queued.Load())
+		most = int(q.queued.Load())
 	}
 	for n < most {
 		q.mu.Lock()
@@ -176,7 +171,7 @@ func (q *Queue) drain(most int) (n int) {
 			q.jobs.pop()
 		}
 		q.mu.Unlock()
-		q.in = "the release function"
+		q.pool, q.in = j.batch.Spec.Name, "the release function"
 		if j.entry&batch.Lost == 0 {
 			n += q.drainOne(j)
 		} else {
@@ -188,12 +183,12 @@ func (q *Queue) drain(most int) (n int) {
 
 // drainOne releases one closed entry.
 func (q *Queue) drainOne(j waiting) int {
-	defer q.add(-1)
+	defer q.add(j.batch.Spec, -1)
 	if b, i := j.batch, j.entry; b.FoundApart(i) {
 		defer q.tellCollect(func() { b.TellApart(i) })
 	}
 	o := j.batch.Release(j.entry)
-	q.settle(o, 1)
+	q.settle(o, j.batch.Spec, 1)
 	return 1
 }
 
@@ -212,10 +207,10 @@ func (q *Queue) drainBatch(j waiting, most int) int {
 		q.jobs.pop()
 	}
 	q.mu.Unlock()
-	defer q.add(-int64(c.Found))
+	defer q.add(b.Spec, -int64(c.Found))
 	defer q.tellCollect(func() { b.Tell(c.Found) })
 	o := picked.Release()
-	q.settle(o, picked.K)
+	q.settle(o, b.Spec, picked.K)
 	return picked.K
 }
 
@@ -228,12 +223,12 @@ func (q *Queue) tellCollect(f func()) {
 	q.in = in
 }
 
-// settle is Settle of a release of count entries.
-func (q *Queue) settle(o batch.Outcome, count int) {
+// settle is Settle of a release of count entries of a spec.
+func (q *Queue) settle(o batch.Outcome, k *batch.Spec, count int) {
 	if o.Err != nil {
 		q.in = "Options.OnReleaseError"
 	}
-	o.Settle(q.spec, count)
+	o.Settle(k, count)
 }
 
 // draining reports whether the calling goroutine is in Drain, hence in a release
@@ -254,7 +249,7 @@ func (q *Queue) serve() {
 			return
 		}
 		if v := recover(); v != nil {
-			panic(&releasePanic{pool: q.spec.Name, in: q.in, value: v})
+			panic(&releasePanic{pool: q.pool, in: q.in, value: v})
 		}
 		go q.serve() // a release function has ended the goroutine
 	}()

@@ -7,7 +7,7 @@ import (
 	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
-// A pool with Options.Inline is served by the goroutines that make its owners: each
+// A pool with Inline is served by the goroutines that make its owners: each
 // releases something before or after it has begun a batch. So C gets memory back
 // before it is asked for more, and on the same thread. If no such goroutine comes for
 // helpWithin, workers serve the pool until nothing is queued.
@@ -19,7 +19,7 @@ const (
 	aMoment = time.Millisecond
 )
 
-// A help is the state of a Dispatcher whose pool has Options.Inline. It is under work.mu.
+// A help is the state of a Dispatcher whose pool has Inline. It is under work.mu.
 type help struct {
 	timer  *time.Timer // calls unhelped; nil before the first job
 	armed  bool

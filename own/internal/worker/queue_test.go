@@ -18,7 +18,7 @@ func TestNobodyDrains(t *testing.T) {
 	defer func(was *os.File) { os.Stderr = was; f.Close() }(os.Stderr)
 	os.Stderr = f
 	k := &batch.Spec{Name: "image", Batch: 1, Numbers: true, Release: func(any, []uintptr) error { return nil }}
-	q := NewQueue(k, false, nil)
+	q := new(Queue)
 	add := func() { q.enqueue(batch.New(k, nil, nil, 1, batch.OneSentinel), 0, 1) }
 	add()
 	add()
@@ -32,7 +32,7 @@ func TestNobodyDrains(t *testing.T) {
 	for range 3 {
 		add()
 	}
-	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "cheap: image: nobody has called Pool.Drain for a minute, and 4 releases wait\n" {
+	if text, err := os.ReadFile(f.Name()); err != nil || string(text) != "cheap: image: nobody has called Queue.Drain for a minute, and 4 releases wait\n" {
 		t.Errorf("%q, %v", text, err)
 	}
 	if n := q.Drain(0); n != 6 {

@@ -2,11 +2,11 @@
 // and those of pools whose releases are bound to one goroutine. Its two types are
 // releasers of package batch. A [Dispatcher] releases closed owners on the goroutine that
 // closes them, and leaves dead batches to workers. A [Queue] leaves all to a Drain or to a
-// thread. NewPool of package own chooses by the Options.
+// thread. NewPool of package own chooses by Options.Run.
 //
 //	workers.go  a Dispatcher, and how many workers there are
 //	worker.go   one worker
-//	help.go     a Dispatcher with Options.Inline
+//	help.go     a Dispatcher with Inline
 //	drain.go    a Queue
 //	queue.go    the list that both keep jobs in
 package worker
@@ -101,7 +101,7 @@ func (AfterWalk) Walked() {
 // A worker takes as many jobs of a pool at once as it releases in aBit, estimated from the
 // last ones. If a pool has queued more than that, it gets a second worker.
 //
-// A pool with Options.Workers has workers of its own instead, which serve no other pool.
+// A pool with Workers has workers of its own instead, which serve no other pool.
 const (
 	LeastBusy  = 2
 	mostBusy   = 8

@@ -47,10 +47,12 @@ func widgetsToggled(data unsafe.Pointer, last C.int) {
 	}
 }
 
+var queue own.Queue // drained by the thread of the toolkit
+
 var widgets = own.NewPool(own.Options{
 	Name: "Widget", CHeap: true, Batch: 1,
 	Release: libc.Destructor(unsafe.Pointer(C.widget_unref)),
-	Drain:   true, // by the thread of the toolkit
+	Run:     queue.Run(),
 })
 
 // NewButton returns a button. As long as a window has it, it answers to clicks.
@@ -124,7 +126,7 @@ func (w *Window) Empty() error {
 func (w *Window) Close() error { return w.h.Close() }
 
 // Turn is a turn of the toolkit's loop: it drops what was closed and what was forgotten.
-func Turn() { widgets.Drain(0) }
+func Turn() { queue.Drain(0) }
 
 // Alive returns the number of widgets.
 func Alive() int { return int(C.widgets_alive()) }

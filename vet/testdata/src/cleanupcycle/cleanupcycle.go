@@ -97,7 +97,7 @@ type locked struct {
 	h   own.Handle[unsafe.Pointer]
 }
 
-var pool = own.NewPool(own.Options{Release: releaseLocked})
+var pool = own.NewPool(own.Options{Release: releaseLocked, Run: own.Workers(2)})
 
 func releaseLocked(state any, resources []uintptr) error {
 	state.(*library).free(resources)
@@ -219,10 +219,12 @@ type queued struct {
 	h   own.Handle[unsafe.Pointer]
 }
 
-var queue = own.NewPool(own.Options{Release: releaseLocked, Drain: true})
+var queue own.Queue
+
+var queues = own.NewPool(own.Options{Release: releaseLocked, Run: queue.Run()})
 
 func (m *queued) close(p unsafe.Pointer) {
-	m.h.Own(queue, p, 1)
+	m.h.Own(queues, p, 1)
 	m.lib.mu.Lock()
 	defer m.lib.mu.Unlock()
 	m.h.Use(func(unsafe.Pointer) {})

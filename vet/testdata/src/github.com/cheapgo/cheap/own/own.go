@@ -13,7 +13,7 @@ type Options struct {
 	Release   func(state any, resources []uintptr) error
 	OnCollect func(Collected)
 	Construct func(resources []uintptr) (int, error)
-	Drain     bool
+	Run       Run
 }
 
 type Pool struct{ o Options }
@@ -22,7 +22,14 @@ func NewPool(o Options) *Pool { return &Pool{o} }
 
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) { return Room{p}, nil }
 
-func (p *Pool) Drain(most int) int { return 0 }
+type Run struct{ queue *Queue }
+
+func Workers(n int) Run { return Run{} }
+
+type Queue struct{ n int }
+
+func (q *Queue) Run() Run           { return Run{q} }
+func (q *Queue) Drain(most int) int { return 0 }
 
 type Room struct{ pool *Pool }
 
