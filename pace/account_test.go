@@ -202,8 +202,8 @@ func TestBinding(t *testing.T) {
 	}
 	st := ReadStats()
 	forget(t, a)
-	// Some 20. Without waits there are 500 and more.
-	if high > n/5*mib || st.Released < n*4/5*mib || st.Cycles == 0 || st.Yields == 0 {
+	// Some 70. Without waits there are 500 and more. What a collection of the runtime's own finds is not counted.
+	if high > n/5*mib || st.Released < n/2*mib || st.Cycles == 0 || st.Yields == 0 {
 		t.Errorf("%d MiB were held at one time; %+v", high/mib, st)
 	}
 	t.Logf("%d MiB were held at one time", high/mib)
