@@ -65,7 +65,7 @@ type explainSettings struct {
 
 const explainFlags = "the flags are -bench, -figures, -for, -html, -http, -json and -seconds"
 
-// parseExplain reads the arguments, as parseReplay does.
+// parseExplain reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError where they are wrong.
 func parseExplain(args []string) (*explainSettings, *flag.FlagSet, error) {
 	s := &explainSettings{figures: explain.Stored}
 	flags := flag.NewFlagSet("cheap explain", flag.ContinueOnError)

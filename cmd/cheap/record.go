@@ -90,7 +90,7 @@ type recordSettings struct {
 	isGo    bool     // the program is go test or go run: those that it starts are recorded
 }
 
-// parseRecord reads the arguments, as parseReplay does.
+// parseRecord reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError where they are wrong.
 func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	s := new(recordSettings)
 	flags := flag.NewFlagSet("cheap record", flag.ContinueOnError)

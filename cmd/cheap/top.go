@@ -43,7 +43,7 @@ type topSettings struct {
 	sort    string // of top.Keys
 }
 
-// parseTop reads the arguments, as parseReplay does.
+// parseTop reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError where they are wrong.
 func parseTop(args []string) (*topSettings, *flag.FlagSet, error) {
 	s := new(topSettings)
 	flags := flag.NewFlagSet("cheap top", flag.ContinueOnError)

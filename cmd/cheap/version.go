@@ -15,13 +15,11 @@ type origin struct {
 }
 
 // programOrigin returns the source of this program. go run stamps nothing.
-func programOrigin() origin {
+func programOrigin() (s origin) {
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if s := infoOrigin(info, commit); s != (origin{}) {
-			return s
-		}
+		s = infoOrigin(info, commit)
 	}
-	return origin{}
+	return s
 }
 
 // infoOrigin returns the source that the go command has written into a program. The release command has

@@ -3,7 +3,7 @@
 // record has started. Programs need cmem.Record alone.
 //
 // A recording is gzip around a stream of the format FHT1, which package
-// cmd/cheap/internal/trace describes.
+// internal/replay/trace describes.
 package fht
 
 import "sync/atomic"

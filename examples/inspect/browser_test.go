@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write docs/inspect.png, the picture of README.md")
+var update = flag.Bool("update", false, "write docs/inspect.png, the picture of docs/memory.md")
 
-// TestScreenshot takes a picture of the page, of README.md if -update is set.
+// TestScreenshot takes a picture of the page, for docs/memory.md if -update is set.
 func TestScreenshot(t *testing.T) {
 	program := ""
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"} {
