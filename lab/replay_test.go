@@ -87,9 +87,9 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// TestReplayNative has libraries that are not here, or that are not the malloc of the process after all:
-// a note names each. The dynamic linker ignores a file that it cannot load, and the C library's malloc
-// would be measured in its place.
+// TestReplayNative has a library that is not the malloc of the process after all, which a note names: the
+// dynamic linker ignores a file that it cannot load, and the C library's malloc would be measured in its
+// place. A library that is not here is an error.
 func TestReplayNative(t *testing.T) {
 	if runtime.GOOS != "linux" || !tables.HasC {
 		return // nothing is preloaded
@@ -99,9 +99,9 @@ func TestReplayNative(t *testing.T) {
 	if err := os.WriteFile("libnot.so", []byte("no library"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	code, stdout, stderr := lab(t, t.Context(), "replay -count=1 -run=small/(local|not) -native=./none.so -native=./libnot.so small.fht.gz")
+	code, stdout, stderr := lab(t, t.Context(), "replay -count=1 -run=small/(local|not) -native=./libnot.so small.fht.gz")
 	for _, want := range []string{
-		`(?m)^ .* local$`, `(?m)^- none is not measured: `, `(?s)\n- small/not is missing: not is not measured: malloc is\s+in .*, and not\s+in\s.*libnot\.so`,
+		`(?m)^ .* local$`, `(?s)\n- small/not is missing: not is not measured: malloc is\s+in .*, and not\s+in\s.*libnot\.so`,
 	} {
 		if code != exitOK || !strings.HasPrefix(stderr, "lab: the charts are in ") || !regexp.MustCompile(want).MatchString(stdout) {
 			t.Errorf("no %s: exit code %d, %s%s", want, code, stdout, stderr)
@@ -110,7 +110,13 @@ func TestReplayNative(t *testing.T) {
 	if err := os.Rename("libnot.so", "libheap.so"); err != nil {
 		t.Fatal(err)
 	}
-	if code, _, stderr := lab(t, t.Context(), "replay -native=./libheap.so small.fht.gz"); code != exitFailed || !strings.HasSuffix(stderr, "/libheap.so would be the second row with the name heap\n") {
-		t.Errorf("exit code %d, %s", code, stderr)
+	for library, want := range map[string]string{
+		"./none.so":    `^lab: -native: none is not measured: .*\n$`,
+		"none.so":      `^lab: -native: unknown library "none\.so"; .*\n$`,
+		"./libheap.so": `/libheap\.so would be the second row with the name heap\n$`,
+	} {
+		if code, _, stderr := lab(t, t.Context(), "replay -native="+library+" small.fht.gz"); code != exitFailed || !regexp.MustCompile(want).MatchString(stderr) {
+			t.Errorf("%s: exit code %d, %s", library, code, stderr)
+		}
 	}
 }

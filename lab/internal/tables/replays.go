@@ -53,8 +53,7 @@ func Replays(traces, paths []string) ([]measure.Table, error) {
 		for _, path := range paths {
 			l, err := preload.Find(path)
 			if err != nil {
-				t.Notes = append(t.Notes, err.Error())
-				continue
+				return nil, fmt.Errorf("-native: %w", err)
 			}
 			natives = append(natives, l)
 		}
