@@ -13,7 +13,7 @@ import (
 // TestLinks looks for the target of each link between documents.
 func TestLinks(t *testing.T) {
 	t.Parallel()
-	for _, name := range documents {
+	for _, name := range documents(t) {
 		for _, l := range parseDocument(t, name).links {
 			if strings.Contains(l.text, "://") {
 				continue
@@ -39,7 +39,7 @@ func exists(t *testing.T, name string) bool {
 
 var (
 	// pathLike is code that names a file or a directory of the checkout.
-	pathLike = regexp.MustCompile(`^[\w.-]*(/[\w.-]+)+/?$|^[\w.-]+\.(go|md|mod|sum|work|c|h)$`)
+	pathLike = regexp.MustCompile(`^[\w.-]*(/[\w.-]+)+/?$|^[\w.-]+\.(go|md|mod|sum|work|c|cc|h|hpp|js)$`)
 
 	// symbolLike is code that names a symbol: pkg.Name, pkg.Type.Name,
 	// Type.Name, or Name alone where that is exported, with or without
@@ -62,7 +62,7 @@ var foreign = []string{
 func TestNames(t *testing.T) {
 	t.Parallel()
 	ours, standard := ourSymbols(t), standardSymbols(t)
-	for _, name := range documents {
+	for _, name := range documents(t) {
 		if name == "CHANGELOG.md" {
 			continue // it names what is gone
 		}
@@ -77,7 +77,7 @@ func TestNames(t *testing.T) {
 				case !strings.HasPrefix(word, "./") && !strings.HasPrefix(word, ".ci/"):
 					continue
 				}
-				if file := path.Join(dir, strings.TrimSuffix(word, "/...")); !exists(t, file) {
+				if file := strings.TrimSuffix(word, "/..."); !exists(t, path.Join(dir, file)) && !exists(t, path.Join(path.Dir(name), file)) {
 					t.Errorf("%s:%d: a command names %s, which is not there", name, b.line, file)
 				}
 			}
@@ -87,7 +87,7 @@ func TestNames(t *testing.T) {
 			switch {
 			case slices.Contains(foreign, text) || slices.Contains(modules, text):
 			case pathLike.MatchString(s.text):
-				if !exists(t, text) && !exists(t, path.Join("internal", text)) {
+				if !exists(t, text) && !exists(t, path.Join("internal", text)) && !exists(t, path.Join(path.Dir(name), text)) {
 					t.Errorf("%s:%d: there is no file %s", name, s.line, s.text)
 				}
 			case symbolLike.MatchString(s.text):

@@ -1,13 +1,20 @@
 package repotest
 
 import (
+	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// documents are the files whose claims are tested.
-var documents = []string{"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/internals.md", "docs/decisions.md", "docs/guide.md", "docs/reference/figures.md", "docs/porting.md", "docs/memory.md", "docs/tools.md", "docs/limits.md", "docs/reference/json.md", "vet/internal/corpus/results.md", "docs/reference/alternatives.md", "docs/mistakes.md", "docs/reference/metrics.md", "SECURITY.md", "RELEASING.md", "docs/security-review.md", "cmem/README.md", "inspect/README.md", "vet/README.md", "x/cgoalloc/README.md", "x/otel/README.md", "x/prometheus/README.md", "x/statsviz/README.md", "examples/cache/README.md", "x/arrow/README.md", "docs/proof.md", "proof/README.md", "proof/pebble/README.md", "proof/badger/README.md", "proof/treesitter/README.md", "proof/geos/README.md", "proof/sqlite/README.md", "proof/arrow/README.md"}
+// documents returns the Markdown files of the checkout. One in testdata becomes another by a test.
+func documents(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(slices.Clone(files(t)), func(name string) bool {
+		return path.Ext(name) != ".md" || strings.Contains(name, "testdata/")
+	})
+}
 
 // A document is a Markdown file, taken apart.
 type document struct {
