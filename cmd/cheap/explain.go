@@ -126,7 +126,7 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 		}
 		defer listener.Close()
 	}
-	progress := newProgress(stderr, "cheap explain")
+	progress := newProgress(stderr)
 	defer progress.clear()
 	var r *explain.Report
 	if len(s.program) > 0 {

@@ -5,8 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -67,16 +65,10 @@ func TestScripts(t *testing.T) {
 			return err
 		},
 		Condition: func(cond string) (bool, error) {
-			var err error
-			switch cond {
-			case "libc":
-				_, err = peers.Lookup("libc")
-			case "race":
-				info, ok := debug.ReadBuildInfo()
-				return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}), nil
-			default:
+			if cond != "libc" {
 				return false, errors.New("unknown condition " + cond)
 			}
+			_, err := peers.Lookup("libc")
 			return err == nil, nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

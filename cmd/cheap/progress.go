@@ -11,15 +11,14 @@ import (
 // A progress shows on a terminal what the command does, on one line that is
 // overwritten. If the output is not a terminal, it shows nothing.
 type progress struct {
-	name  string // of the command
 	out   io.Writer
 	shown bool
 	tty   bool
 }
 
-func newProgress(out io.Writer, name string) *progress {
+func newProgress(out io.Writer) *progress {
 	file, ok := out.(*os.File)
-	return &progress{name: name, out: out, tty: ok && term.IsTerminal(int(file.Fd()))}
+	return &progress{out: out, tty: ok && term.IsTerminal(int(file.Fd()))}
 }
 
 // show replaces the line.
