@@ -88,9 +88,9 @@ type block struct {
 }
 
 type pending struct {
-	address, size uint64
-	block         block
-	known         bool
+	size  uint64
+	block block
+	known bool
 }
 
 // Start says at which position the first event is.
@@ -137,7 +137,7 @@ func (d *Decoder) event(first, second uint64, do func(Op)) {
 	case uint64(Realloc): // begins: the address may come again before this ends
 		b, ok := d.live[address]
 		delete(d.live, address)
-		d.pending[d.at] = pending{address, second, b, ok}
+		d.pending[d.at] = pending{second, b, ok}
 	case moved:
 		p, ok := d.pending[second]
 		delete(d.pending, second)

@@ -7,8 +7,6 @@ type Point struct {
 	time    time.Time
 	parts   [kinds]int64 // with what was swapped out
 	mapped  bool
-	cKnown  bool
-	cError  int64
 	live    int64 // of Go
 	routine int64 // goroutines
 	threads int64
@@ -18,7 +16,7 @@ type Point struct {
 // Point returns what is kept of a reading.
 func (r *Reading) Point() Point {
 	p := Point{
-		time: r.Time, mapped: r.Mappings != nil, cKnown: r.C.Known, cError: r.C.Error, live: r.Go.Live, routine: r.Go.Goroutines,
+		time: r.Time, mapped: r.Mappings != nil, live: r.Go.Live, routine: r.Go.Goroutines,
 		threads: r.Kernel.Threads, holders: map[string]Holder{},
 	}
 	t := r.Table()

@@ -15,7 +15,6 @@ import (
 
 // A fieldStore is an allocation that was put into a field.
 type fieldStore struct {
-	unit  *uses.Unit
 	alloc allocation
 	field *types.Var
 	c     string // of a struct of C
@@ -31,7 +30,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		}
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
 	case uses.Keeps:
-		c.put(u, a, use)
+		c.put(a, use)
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
 		if c.field(u, a, fate) {
@@ -43,7 +42,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
 			case use.C != "":
-				c.put(u, a, use)
+				c.put(a, use)
 			}
 			return
 		}
@@ -52,9 +51,9 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 }
 
 // put notes an allocation that is put into a field.
-func (c *checker) put(u *uses.Unit, a allocation, use uses.Use) {
+func (c *checker) put(a allocation, use uses.Use) {
 	if use.Field != nil || use.C != "" {
-		c.fields = append(c.fields, fieldStore{u, a, use.Field, use.C})
+		c.fields = append(c.fields, fieldStore{a, use.Field, use.C})
 	}
 }
 
@@ -76,7 +75,7 @@ func (c *checker) field(u *uses.Unit, a allocation, fate uses.Fate) bool {
 	if field == nil {
 		return false
 	}
-	c.put(u, a, *field)
+	c.put(a, *field)
 	return true
 }
 

@@ -46,7 +46,6 @@ type listed struct {
 	ImportMap                        map[string]string
 	Module                           *packages.Module
 	Error                            *struct{ Pos, Err string }
-	DepsErrors                       []*struct{ Err string }
 }
 
 // ErrNone is wrapped by the error of Load if nothing matches the patterns.
