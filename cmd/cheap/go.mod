@@ -1,5 +1,5 @@
-// It is a module of its own because it requires what reads profiles and writes tables, which users of
-// the root do not need.
+// It is a module of its own because it requires what reads profiles and terminals, which users of the
+// root do not need.
 module github.com/cheapgo/cheap/cmd/cheap
 
 go 1.26.0
