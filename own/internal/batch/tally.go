@@ -235,6 +235,3 @@ func (t *Table) Counts() []Count {
 
 // Age returns how old an owner is, in seconds, that was born at a time of Row.Born.
 func Age(born uint32) int64 { return int64(clock()) - int64(born) }
-
-// Same reports whether two origins are of the same stack.
-func Same(a, b *Origin) bool { return slices.Equal(a.pcs, b.pcs) }

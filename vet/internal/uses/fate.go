@@ -2,7 +2,6 @@ package uses
 
 import (
 	"go/ast"
-	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
@@ -211,6 +210,3 @@ func (u *Unit) Assigned(call *ast.CallExpr, index int, roles ArgumentRole) Use {
 	}
 	return u.Follow(call, false, roles)
 }
-
-// Pos is where a use is.
-func (use Use) Pos() token.Pos { return use.Node.Pos() }
