@@ -14,6 +14,10 @@ import (
 // type says whether several goroutines may use it at the same time: a [Heap]
 // allows it, the other types do not unless they say so.
 //
+// Who uses an allocator need not be able to end it, so how it ends is not part of the
+// interface: a [Heap], a [Local], a [FixedBlock] and an [Arena] have Destroy, a
+// [Fallback] and an allocator of C hold nothing.
+//
 // Memory from an Allocator must not hold the only reference to Go memory, because
 // the garbage collector does not scan it.
 type Allocator interface {
@@ -26,10 +30,6 @@ type Allocator interface {
 	// Free frees a block. It ignores a nil pointer. It panics if ptr is not a
 	// live block of this allocator and the allocator can detect that.
 	Free(ptr unsafe.Pointer)
-
-	// Destroy releases everything that the allocator holds. If it finds blocks
-	// that were not freed it releases nothing and returns an error.
-	Destroy() error
 }
 
 // The interfaces below are optional methods. Code that gets an [Allocator] and

@@ -107,8 +107,6 @@ func (a *lockedFake) Free(p unsafe.Pointer) {
 	a.f.Free(p)
 }
 
-func (a *lockedFake) Destroy() error { return nil }
-
 func (a *lockedFake) live() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,21 +10,17 @@ import "unsafe"
 //	large := cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 1024})
 //	a := cheap.NewFallback(small, cheap.NewFallback(large, heap))
 //
-// A Fallback holds no memory. Several goroutines may use it at the same time if they
-// may use both tiers, except for Destroy.
+// A Fallback holds no memory, so it has no end: who made the tiers destroys them.
+// Several goroutines may use it at the same time if they may use both tiers.
 type Fallback struct {
 	first BoundedAllocator
 	rest  Allocator
 	max   int // first.MaxSize()
-
-	// What Destroy has done; only Destroy uses it.
-	firstDestroyed, destroyed bool
 }
 
 var _ AlignedAllocator = (*Fallback)(nil)
 
-// NewFallback returns a Fallback with the given tiers. Its Destroy destroys both.
-// NewFallback panics if a tier is nil.
+// NewFallback returns a Fallback with the given tiers. It panics if a tier is nil.
 func NewFallback(first BoundedAllocator, rest Allocator) *Fallback {
 	mustHaveInner("NewFallback", first)
 	mustHaveInner("NewFallback", rest)
@@ -66,24 +62,4 @@ func (f *Fallback) Free(ptr unsafe.Pointer) {
 		return
 	}
 	f.rest.Free(ptr)
-}
-
-// Destroy destroys the first tier and then the second. If a tier returns an error,
-// Destroy returns it; the next call goes on with that tier. When both tiers are
-// destroyed, Destroy returns [ErrDestroyed].
-func (f *Fallback) Destroy() error {
-	if f.destroyed {
-		return ErrDestroyed
-	}
-	if !f.firstDestroyed {
-		if err := f.first.Destroy(); err != nil {
-			return err
-		}
-		f.firstDestroyed = true
-	}
-	if err := f.rest.Destroy(); err != nil {
-		return err
-	}
-	f.destroyed = true
-	return nil
 }

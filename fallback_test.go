@@ -1,7 +1,6 @@
 package cheap
 
 import (
-	"errors"
 	"testing"
 	"unsafe"
 )
@@ -9,8 +8,7 @@ import (
 // sizedFake is a fakeAlloc with a largest size.
 type sizedFake struct {
 	*fakeAlloc
-	max     int
-	destroy error
+	max int
 }
 
 func (a *sizedFake) MaxSize() int { return a.max }
@@ -25,11 +23,6 @@ func (a *sizedFake) Malloc(size int) unsafe.Pointer {
 func (a *sizedFake) Contains(p unsafe.Pointer) bool {
 	_, ok := a.blocks[p]
 	return ok
-}
-
-func (a *sizedFake) Destroy() error {
-	a.fakeAlloc.Destroy()
-	return a.destroy
 }
 
 func TestFallbackTiers(t *testing.T) {
@@ -76,29 +69,5 @@ func TestFallbackAligned(t *testing.T) {
 	p := NewFallback(small, fakeAligned{rest}).AlignedMalloc(10, 4096)
 	if p == nil || uintptr(p)%4096 != 0 {
 		t.Errorf("AlignedMalloc = %p", p)
-	}
-}
-
-func TestFallbackDestroy(t *testing.T) {
-	live := errors.New("live")
-	first := &sizedFake{fakeAlloc: newFake(t), max: 8, destroy: live}
-	rest := &sizedFake{fakeAlloc: newFake(t), max: 8, destroy: live}
-	f := NewFallback(first, rest)
-
-	steps := []struct {
-		err         error
-		first, rest int // calls of Destroy so far
-	}{{live, 1, 0}, {live, 2, 1}, {nil, 2, 2}, {ErrDestroyed, 2, 2}}
-	for i, want := range steps {
-		err := f.Destroy()
-		if err != want.err || first.fakeAlloc.destroy != want.first || rest.fakeAlloc.destroy != want.rest {
-			t.Errorf("step %d: %v, %d and %d calls; want %+v", i, err, first.fakeAlloc.destroy, rest.fakeAlloc.destroy, want)
-		}
-		if i == 0 {
-			first.destroy = nil
-		}
-		if i == 1 {
-			rest.destroy = nil
-		}
 	}
 }

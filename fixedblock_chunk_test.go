@@ -324,8 +324,10 @@ func TestFixedBlockFallback(t *testing.T) {
 		}
 		a.Free(p)
 	}
-	if err := a.Destroy(); err != nil {
-		t.Error(err)
+	for _, destroy := range []func() error{small.Destroy, large.Destroy, h.Destroy} {
+		if err := destroy(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

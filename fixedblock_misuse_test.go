@@ -281,4 +281,3 @@ type sameChunk struct{ mem []uint64 }
 
 func (a *sameChunk) Malloc(int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(a.mem)) }
 func (a *sameChunk) Free(unsafe.Pointer)       {}
-func (a *sameChunk) Destroy() error            { return nil }

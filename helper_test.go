@@ -62,7 +62,6 @@ type fakeAlloc struct {
 	mallocs int
 	frees   int
 	fail    bool // refuse memory
-	destroy int  // calls of Destroy
 }
 
 // A fakeBlock keeps the memory of a block alive.
@@ -108,11 +107,6 @@ func (a *fakeAlloc) Free(p unsafe.Pointer) {
 	}
 	delete(a.blocks, p)
 	a.frees++
-}
-
-func (a *fakeAlloc) Destroy() error {
-	a.destroy++
-	return nil
 }
 
 // live is the sum of the sizes of live blocks.

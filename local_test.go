@@ -46,7 +46,7 @@ func TestLocalMixed(t *testing.T) {
 		}
 	}
 	for _, l := range ways[1:] {
-		if err := l.Destroy(); err != nil {
+		if err := l.(*Local).Destroy(); err != nil {
 			t.Error(err)
 		}
 	}

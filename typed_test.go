@@ -207,7 +207,6 @@ type oneBlock struct {
 
 func (a *oneBlock) Malloc(size int) unsafe.Pointer { return a.p }
 func (a *oneBlock) Free(ptr unsafe.Pointer)        {}
-func (a *oneBlock) Destroy() error                 { return nil }
 
 func BenchmarkNew(b *testing.B) {
 	one := &oneBlock{}

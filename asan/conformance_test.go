@@ -20,19 +20,39 @@ func TestConformance(t *testing.T) {
 		t.Cleanup(func() { h.DestroyAll() })
 		return h
 	}
-	test := func(name string, g cheaptest.Guarantees, f func(t testing.TB) cheap.Allocator) {
+	test := func(name string, g cheaptest.Guarantees, f func(t testing.TB) (cheap.Allocator, func() error)) {
 		g.Align = 16
 		t.Run(name, func(t *testing.T) { cheaptest.TestAllocator(t, f, g) })
 	}
-	test("Heap", cheaptest.Guarantees{Concurrent: true, CountsLive: true, DetectsMisuse: true}, func(t testing.TB) cheap.Allocator { return heap(t) })
-	test("Local", cheaptest.Guarantees{DetectsMisuse: true}, func(t testing.TB) cheap.Allocator { return heap(t).NewLocal() })
-	test("Arena", cheaptest.Guarantees{}, func(t testing.TB) cheap.Allocator { return cheap.NewArena(heap(t), 4096) })
-	test("FixedBlock", cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true}, func(t testing.TB) cheap.Allocator {
-		return cheap.NewFixedBlock(heap(t), cheap.FixedBlockOptions{BlockSize: 112, Align: 16})
-	})
-	test("Fallback", cheaptest.Guarantees{CountsLive: true, DetectsMisuse: true}, func(t testing.TB) cheap.Allocator {
+	test("Heap", cheaptest.Guarantees{Concurrent: true, CountsLive: true, DetectsMisuse: true}, func(t testing.TB) (cheap.Allocator, func() error) {
 		h := heap(t)
-		large := cheap.NewFallback(cheap.NewFixedBlock(h, cheap.FixedBlockOptions{BlockSize: 128 << 10, Align: 16}), h)
-		return cheap.NewFallback(cheap.NewFixedBlock(large, cheap.FixedBlockOptions{BlockSize: 64, Align: 16}), large)
+		return h, h.Destroy
+	})
+	test("Local", cheaptest.Guarantees{DetectsMisuse: true}, func(t testing.TB) (cheap.Allocator, func() error) {
+		l := heap(t).NewLocal()
+		return l, l.Destroy
+	})
+	test("Arena", cheaptest.Guarantees{}, func(t testing.TB) (cheap.Allocator, func() error) {
+		a := cheap.NewArena(heap(t), 4096)
+		return a, a.Destroy
+	})
+	test("FixedBlock", cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true}, func(t testing.TB) (cheap.Allocator, func() error) {
+		f := cheap.NewFixedBlock(heap(t), cheap.FixedBlockOptions{BlockSize: 112, Align: 16})
+		return f, f.Destroy
+	})
+	test("Fallback", cheaptest.Guarantees{CountsLive: true, DetectsMisuse: true}, func(t testing.TB) (cheap.Allocator, func() error) {
+		h := heap(t)
+		large := cheap.NewFixedBlock(h, cheap.FixedBlockOptions{BlockSize: 128 << 10, Align: 16})
+		rest := cheap.NewFallback(large, h)
+		small := cheap.NewFixedBlock(rest, cheap.FixedBlockOptions{BlockSize: 64, Align: 16})
+		return cheap.NewFallback(small, rest), func() error {
+			if err := small.Destroy(); err != nil {
+				return err
+			}
+			if err := large.Destroy(); err != nil {
+				return err
+			}
+			return h.Destroy()
+		}
 	})
 }

@@ -31,6 +31,12 @@ type altered struct {
 	harmed bool             // all under mu
 }
 
+// A destroyer is an allocator with its end.
+type destroyer interface {
+	cheap.Allocator
+	Destroy() error
+}
+
 func unaltered(t *testing.T) *altered {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
@@ -159,7 +165,7 @@ func (r *recorder) Fatalf(format string, args ...any) {
 }
 
 // complaints runs a check and returns the errors that it reports.
-func complaints(c check, a cheap.Allocator, p Guarantees) []string {
+func complaints(c check, a destroyer, p Guarantees) []string {
 	r := new(recorder)
 	testcall.Aside(func() { // Fatalf may end this goroutine
 		defer func() {
@@ -167,7 +173,7 @@ func complaints(c check, a cheap.Allocator, p Guarantees) []string {
 				r.Errorf("panic: %v", v)
 			}
 		}()
-		t := newTrial(r, a, p)
+		t := newTrial(r, a, a.Destroy, p)
 		t.time, t.seed = 0, 1
 		c.run(t)
 	})

@@ -30,36 +30,37 @@ func newHeap(t *testing.T) *cheap.Heap {
 }
 
 func TestHeap(t *testing.T) {
-	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
 		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { heap.DestroyAll() })
-		return heap
+		return heap, heap.Destroy
 	}, cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
 func TestHeapWithLimit(t *testing.T) {
-	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
 		heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 256 << 20})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { heap.DestroyAll() })
-		return heap
+		return heap, heap.Destroy
 	}, cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
 // The blocks of a Local belong to its heap, so the Local does not count them.
 func TestLocal(t *testing.T) {
-	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
 		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { heap.DestroyAll() })
-		return heap.NewLocal()
+		local := heap.NewLocal()
+		return local, local.Destroy
 	}, cheaptest.Guarantees{Reuses: true, DetectsMisuse: true, Align: 16})
 }
 
@@ -67,15 +68,16 @@ func TestFixedBlock(t *testing.T) {
 	for name, sizes := range map[string][2]int{"16": {16, 0}, "100": {100, 8}, "64KiB": {64 << 10, 4096}} {
 		t.Run(name, func(t *testing.T) {
 			heap := newHeap(t)
-			cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
-				return cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: sizes[0], Align: sizes[1]})
+			cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
+				f := cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: sizes[0], Align: sizes[1]})
+				return f, f.Destroy
 			}, cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true, Align: max(sizes[1], 8)})
 		})
 	}
 }
 
 func TestFallback(t *testing.T) {
-	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
 		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -83,8 +85,17 @@ func TestFallback(t *testing.T) {
 		t.Cleanup(func() { heap.DestroyAll() })
 		// The chunks of the other tiers are blocks of the heap, so it is destroyed
 		// after them.
-		large := cheap.NewFallback(cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 1024, Align: 16}), heap)
-		return cheap.NewFallback(cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 64, Align: 16}), large)
+		small := cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 64, Align: 16})
+		large := cheap.NewFixedBlock(heap, cheap.FixedBlockOptions{BlockSize: 1024, Align: 16})
+		return cheap.NewFallback(small, cheap.NewFallback(large, heap)), func() error {
+			if err := small.Destroy(); err != nil {
+				return err
+			}
+			if err := large.Destroy(); err != nil {
+				return err
+			}
+			return heap.Destroy()
+		}
 	}, cheaptest.Guarantees{Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16})
 }
 
@@ -93,8 +104,9 @@ func TestArena(t *testing.T) {
 	for name, chunk := range map[string]int{"256": 256, "64KiB": 0} {
 		t.Run(name, func(t *testing.T) {
 			heap := newHeap(t)
-			cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
-				return cheap.NewArena(heap, chunk)
+			cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
+				a := cheap.NewArena(heap, chunk)
+				return a, a.Destroy
 			}, cheaptest.Guarantees{Align: 16})
 		})
 	}
@@ -142,21 +154,18 @@ func (s *scopes) Free(ptr pointer) {
 
 func TestArenaWithMarks(t *testing.T) {
 	heap := newHeap(t)
-	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
-		return &scopes{Arena: cheap.NewArena(heap, 4096)}
+	cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
+		s := &scopes{Arena: cheap.NewArena(heap, 4096)}
+		return s, s.Destroy
 	}, cheaptest.Guarantees{Reuses: true, Align: 16})
 }
 
-// pooled is an arena that returns to the pool.
-type pooled struct{ *cheap.Arena }
-
-func (p pooled) Destroy() error {
-	p.Put()
-	return nil
-}
-
+// The end of a pooled arena is its return to the pool.
 func TestPooledArena(t *testing.T) {
-	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return pooled{cheap.GetArena()} }, cheaptest.Guarantees{Align: 16})
+	cheaptest.TestAllocator(t, func(testing.TB) (cheap.Allocator, func() error) {
+		a := cheap.GetArena()
+		return a, func() error { a.Put(); return nil }
+	}, cheaptest.Guarantees{Align: 16})
 }
 
 func TestGroup(t *testing.T) {
@@ -166,11 +175,11 @@ func TestGroup(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+	cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
 		group, err := memory.NewGroup()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return group
+		return group, group.Close
 	}, cheaptest.Guarantees{Align: 16})
 }

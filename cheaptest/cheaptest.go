@@ -3,8 +3,9 @@
 // allocators of this module pass it.
 //
 //	func TestConformance(t *testing.T) {
-//		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
-//			return mine.New()
+//		cheaptest.TestAllocator(t, func(testing.TB) (cheap.Allocator, func() error) {
+//			a := mine.New()
+//			return a, a.Destroy
 //		}, cheaptest.Guarantees{})
 //	}
 //
@@ -43,9 +44,9 @@ type Guarantees struct {
 	// Reuses means that freed blocks are allocated again.
 	Reuses bool
 
-	// CountsLive means that Destroy, while there are live blocks, changes nothing and
-	// returns a [cheap.LiveError] with their number. After a Destroy that returned nil,
-	// Destroy returns [cheap.ErrDestroyed], and Malloc panics.
+	// CountsLive means that the function that ends the allocator, while there are live
+	// blocks, changes nothing and returns a [cheap.LiveError] with their number. After it
+	// returned nil it returns [cheap.ErrDestroyed], and Malloc panics.
 	CountsLive bool
 
 	// DetectsMisuse means that Free panics, and changes nothing, for a block that is free
@@ -60,21 +61,26 @@ type Guarantees struct {
 
 // TestAllocator tests that the allocators that newAllocator returns do what
 // [cheap.Allocator] and g say. Each check is a subtest, gets an allocator of its own, with
-// the subtest's t, and destroys it at its end. The checks allocate at most 64 MiB at a
+// the subtest's t, and calls destroy at its end, which ends that allocator: it is nil if
+// there is nothing to end, and returns an error, and releases nothing, if it finds blocks
+// that were not freed. The checks allocate at most 64 MiB at a
 // time, for which Malloc must not return nil; with an allocator whose Free frees nothing,
 // at most 256 MiB.
-func TestAllocator(t *testing.T, newAllocator func(t testing.TB) cheap.Allocator, g Guarantees) {
+func TestAllocator(t *testing.T, newAllocator func(t testing.TB) (a cheap.Allocator, destroy func() error), g Guarantees) {
 	t.Helper()
-	first := newAllocator(t) // only to see which methods it has
-	if err := first.Destroy(); err != nil {
-		t.Errorf("Destroy of an unused allocator: %v", err)
+	first, destroy := newAllocator(t) // only to see which methods it has
+	if destroy != nil {
+		if err := destroy(); err != nil {
+			t.Errorf("Destroy of an unused allocator: %v", err)
+		}
 	}
 	for _, c := range checks {
 		if c.applies != nil && !c.applies(first, g) {
 			continue
 		}
 		t.Run(c.name, func(t *testing.T) {
-			c.run(newTrial(t, newAllocator(t), g))
+			a, destroy := newAllocator(t)
+			c.run(newTrial(t, a, destroy, g))
 		})
 	}
 }
@@ -131,6 +137,7 @@ type reporter interface {
 type trial struct {
 	reporter
 	a          cheap.Allocator
+	destroy    func() error
 	guarantees Guarantees
 	maxSize    int // the largest size that Malloc accepts
 	time       time.Duration
@@ -138,8 +145,11 @@ type trial struct {
 	seed       uint64
 }
 
-func newTrial(r reporter, a cheap.Allocator, p Guarantees) *trial {
-	t := &trial{reporter: r, a: a, guarantees: p, maxSize: math.MaxInt, time: *longer, now: time.Now, seed: *seed}
+func newTrial(r reporter, a cheap.Allocator, destroy func() error, p Guarantees) *trial {
+	if destroy == nil {
+		destroy = func() error { return nil }
+	}
+	t := &trial{reporter: r, a: a, destroy: destroy, guarantees: p, maxSize: math.MaxInt, time: *longer, now: time.Now, seed: *seed}
 	if s, ok := a.(cheap.BoundedAllocator); ok {
 		t.maxSize = s.MaxSize()
 	}
@@ -152,7 +162,7 @@ func newTrial(r reporter, a cheap.Allocator, p Guarantees) *trial {
 // finish destroys the allocator, which has no live blocks.
 func (t *trial) finish() {
 	t.Helper()
-	if err := t.a.Destroy(); err != nil {
+	if err := t.destroy(); err != nil {
 		t.Errorf("Destroy, when all blocks are freed: %v", err)
 	}
 }

@@ -108,7 +108,7 @@ func checkDestroy(t *trial) {
 	if !t.guarantees.CountsLive {
 		return
 	}
-	if err := t.a.Destroy(); !errors.Is(err, cheap.ErrDestroyed) {
+	if err := t.destroy(); !errors.Is(err, cheap.ErrDestroyed) {
 		t.Errorf("a second Destroy returned %v; want %v", err, cheap.ErrDestroyed)
 	}
 	if _, panicked := panics(func() { t.a.Malloc(1) }); !panicked {
@@ -129,7 +129,7 @@ func checkLive(t *trial) {
 	}
 	live := slices.Clone(all.blocks[n/2:])
 	for len(live) > 0 {
-		err := t.a.Destroy()
+		err := t.destroy()
 		if err == nil {
 			if t.guarantees.CountsLive {
 				t.Fatalf("Destroy returned nil with %d live blocks", len(live))

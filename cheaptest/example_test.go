@@ -26,12 +26,12 @@ func (c *counted) Malloc(size int) unsafe.Pointer {
 // name ends with _test.go, is all it needs.
 func Example() {
 	TestConformance := func(t *testing.T) {
-		newAllocator := func(t testing.TB) cheap.Allocator {
+		newAllocator := func(t testing.TB) (cheap.Allocator, func() error) {
 			heap, err := cheap.NewHeap(cheap.HeapOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return &counted{Heap: heap}
+			return &counted{Heap: heap}, heap.Destroy
 		}
 		cheaptest.TestAllocator(t, newAllocator, cheaptest.Guarantees{Reuses: true, CountsLive: true, Align: 16})
 	}

@@ -24,7 +24,7 @@ var everything = Guarantees{Concurrent: true, Reuses: true, CountsLive: true, De
 
 func TestRightAllocators(t *testing.T) {
 	for _, c := range checks {
-		var a cheap.Allocator = unaltered(t)
+		var a destroyer = unaltered(t)
 		if c.name == "Bounded" {
 			a = unalteredSized(t)
 		}
@@ -71,7 +71,7 @@ func TestTime(t *testing.T) {
 		if c.name != "Model" && c.name != "Hammer" {
 			continue
 		}
-		trial := newTrial(t, unaltered(t), everything)
+		trial := newTrial(t, unaltered(t), nil, everything)
 		var looks atomic.Int64
 		begin := time.Now()
 		trial.now = func() time.Time { return begin.Add(time.Duration(looks.Add(1)) * time.Millisecond) }
@@ -91,7 +91,7 @@ func TestSeed(t *testing.T) {
 			sizes = append(sizes, size)
 			return a.heap.Malloc(size)
 		}
-		trial := newTrial(t, a, everything)
+		trial := newTrial(t, a, a.Destroy, everything)
 		trial.seed, trial.time = seed, 0
 		checkModel(trial)
 		return sizes
@@ -107,7 +107,7 @@ func TestSeed(t *testing.T) {
 
 // mustComplain runs a check of an allocator, which must report an error that
 // contains a text.
-func mustComplain(t *testing.T, name, says string, a cheap.Allocator) {
+func mustComplain(t *testing.T, name, says string, a destroyer) {
 	t.Helper()
 	i := slices.IndexFunc(checks, func(c check) bool { return c.name == name })
 	said := complaints(checks[i], a, everything)

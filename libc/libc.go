@@ -143,10 +143,6 @@ func (Allocator) Free(ptr unsafe.Pointer) {
 // Trim is [Trim].
 func (Allocator) Trim() { Trim() }
 
-// Destroy does nothing and returns nil: the C library does not know which blocks
-// an Allocator returned.
-func (Allocator) Destroy() error { return nil }
-
 // mustNotBeNegative returns 1 for a size of 0. It panics for a negative size, in the name
 // of a method of Allocator.
 func mustNotBeNegative(method string, size int) int {

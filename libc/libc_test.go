@@ -168,9 +168,6 @@ func TestHammer(t *testing.T) {
 		a.Free(p)
 		i++
 	}
-	if err := a.Destroy(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func BenchmarkPair(b *testing.B) {

@@ -157,15 +157,6 @@ func (g *Group) AlignedMalloc(size, align int) unsafe.Pointer {
 // part of [cheap.Allocator].
 func (g *Group) Free(ptr unsafe.Pointer) {}
 
-// Destroy is Close that returns [ErrDestroyed] if the group is closed already.
-// The method is part of [cheap.Allocator].
-func (g *Group) Destroy() error {
-	if g.Closed() {
-		return ErrDestroyed
-	}
-	return g.Close()
-}
-
 // Close frees all blocks of the group; see [Handle.Close]. The error is always nil.
 func (g *Group) Close() error { return g.owner.Close() }
 

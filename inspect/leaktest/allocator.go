@@ -288,9 +288,6 @@ func damage(at uintptr, b block) int {
 	return slices.IndexFunc(behind, func(c byte) bool { return c != borderByte })
 }
 
-// Destroy is that of the inner allocator.
-func (a *Allocator) Destroy() error { return a.inner.Destroy() }
-
 // Size returns the sum of the sizes of all blocks, in bytes, as they were asked for.
 func (a *Allocator) Size() int {
 	a.mu.Lock()

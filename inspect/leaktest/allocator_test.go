@@ -17,7 +17,7 @@ type plainAllocator struct{ cheap.Allocator }
 // TestAllocator runs the conformance suite over heaps, with and without optional methods, and
 // over a FixedBlock.
 func TestAllocator(t *testing.T) {
-	heap := func(t testing.TB) cheap.Allocator {
+	heap := func(t testing.TB) *cheap.Heap {
 		h, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -27,16 +27,23 @@ func TestAllocator(t *testing.T) {
 	g := cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16}
 	t.Run("heap", func(t *testing.T) {
 		t.Parallel()
-		cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator { return NewAllocator(heap(t)) }, g)
+		cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
+			h := heap(t)
+			return NewAllocator(h), h.Destroy
+		}, g)
 	})
 	t.Run("plain", func(t *testing.T) {
 		t.Parallel()
-		cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator { return NewAllocator(plainAllocator{heap(t)}) }, g)
+		cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
+			h := heap(t)
+			return NewAllocator(plainAllocator{h}), h.Destroy
+		}, g)
 	})
 	t.Run("bounded", func(t *testing.T) {
 		t.Parallel()
-		cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
-			return NewBoundedAllocator(cheap.NewFixedBlock(heap(t), cheap.FixedBlockOptions{BlockSize: 64}))
+		cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
+			f := cheap.NewFixedBlock(heap(t), cheap.FixedBlockOptions{BlockSize: 64})
+			return NewBoundedAllocator(f), f.Destroy
 		}, cheaptest.Guarantees{Reuses: true, DetectsMisuse: true})
 	})
 }
@@ -83,7 +90,7 @@ func TestAssertSize(t *testing.T) {
 	a.AssertSize(f, 0)
 	mustFail(t, f.failed, "leaktest: 160 bytes are allocated, want 0:\n"+
 		"1 block of 100 bytes, allocated by\ngithub.com/cheapgo/cheap/inspect/leaktest.buffer\n",
-		"1 block of 50 bytes, allocated by\n", "allocator_test.go:80\n", "1 block of 10 bytes, allocated by\ngithub.com/cheapgo/cheap/inspect/leaktest.TestAssertSize\n")
+		"1 block of 50 bytes, allocated by\n", "allocator_test.go:87\n", "1 block of 10 bytes, allocated by\ngithub.com/cheapgo/cheap/inspect/leaktest.TestAssertSize\n")
 	a.Free(p)
 	a.Free(q)
 	f.failed = nil

@@ -40,15 +40,17 @@ func useAll(t testing.TB) {
 	}
 	wg.Wait()
 	f := cheap.NewFixedBlock(h, cheap.FixedBlockOptions{BlockSize: 100})
-	a := cheap.NewFallback(f, h) // whose Destroy destroys h
+	a := cheap.NewFallback(f, h)
 	useSome(a)
 	if s, err := cheap.Append[int](a, nil, 1, 2, 3); err != nil {
 		t.Error(err)
 	} else {
 		cheap.FreeSlice(a, s)
 	}
-	if err := a.Destroy(); err != nil {
-		t.Error(err)
+	for _, destroy := range []func() error{f.Destroy, h.Destroy} {
+		if err := destroy(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

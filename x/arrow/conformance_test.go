@@ -34,14 +34,12 @@ func (a asCheap) Free(ptr unsafe.Pointer) {
 	}
 }
 
-func (a asCheap) Destroy() error { return a.Heap.Destroy() }
-
 func TestConformance(t *testing.T) {
-	cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
+	cheaptest.TestAllocator(t, func(testing.TB) (cheap.Allocator, func() error) {
 		heap, err := cheap.NewHeap(cheap.HeapOptions{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		return asCheap{cheaparrow.Allocator{Heap: heap}}
+		return asCheap{cheaparrow.Allocator{Heap: heap}}, heap.Destroy
 	}, cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 64})
 }

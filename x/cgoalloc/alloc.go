@@ -31,8 +31,9 @@ import (
 	"github.com/cheapgo/cheap"
 )
 
-// An Allocator returns memory that C code may keep. It is the same interface as
-// [cheap.Allocator], so each package accepts the allocators of the other.
+// An Allocator returns memory that C code may keep. Each is a [cheap.Allocator], which
+// has no Destroy; of those of package cheap a Heap, a Local, a FixedBlock and an Arena
+// are one of this type.
 type Allocator interface {
 	// Malloc returns a block of at least size bytes with undefined contents,
 	// or nil if there is no memory for it.

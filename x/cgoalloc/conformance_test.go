@@ -21,20 +21,24 @@ func TestConformance(t *testing.T) {
 		return a
 	}
 	t.Run("Default", func(t *testing.T) {
-		cheaptest.TestAllocator(t, func(t testing.TB) cheap.Allocator {
+		cheaptest.TestAllocator(t, func(t testing.TB) (cheap.Allocator, func() error) {
 			if strings.HasSuffix(t.Name(), "/Live") {
 				testenv.Skip(t, "asan", "the blocks that are live when it is destroyed are leaks")
 			}
-			return malloc
+			return malloc, malloc.Destroy
 		}, cheaptest.Guarantees{Concurrent: true})
 	})
 	t.Run("Arena", func(t *testing.T) {
-		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator { return CreateArenaAllocator(malloc) }, cheaptest.Guarantees{})
+		cheaptest.TestAllocator(t, func(testing.TB) (cheap.Allocator, func() error) {
+			a := CreateArenaAllocator(malloc)
+			return a, a.Destroy
+		}, cheaptest.Guarantees{})
 	})
 	// A FixedBlockAllocator exports no MaxSize, so it is tested as a tier only.
 	t.Run("Fallback", func(t *testing.T) {
-		cheaptest.TestAllocator(t, func(testing.TB) cheap.Allocator {
-			return CreateFallbackAllocator(fixed(t, 64), CreateFallbackAllocator(fixed(t, 1024), malloc))
+		cheaptest.TestAllocator(t, func(testing.TB) (cheap.Allocator, func() error) {
+			a := CreateFallbackAllocator(fixed(t, 64), CreateFallbackAllocator(fixed(t, 1024), malloc))
+			return a, a.Destroy
 		}, cheaptest.Guarantees{Align: 8})
 	})
 }

@@ -38,9 +38,6 @@ func (units) Free(chunk unsafe.Pointer) {
 // Trim does nothing.
 func (units) Trim() {}
 
-// Destroy does nothing.
-func (units) Destroy() error { return nil }
-
 // named are the units that bear the name of owners in /proc/self/smaps. They are in regions
 // that bear the name of heaps. Each run of named units may be one more mapping, and Go's
 // runtime ends the program when it cannot have another mapping. So there are at most
