@@ -24,7 +24,7 @@ var (
 // freed. Destroy has released nothing; the blocks are still valid.
 type LiveError struct {
 	Op     string // the method that failed, such as "Heap.Destroy"
-	Blocks int    // the number of live blocks
+	Blocks int64  // the number of live blocks
 	Bytes  int64  // the usable bytes of the live blocks
 }
 

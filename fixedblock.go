@@ -195,7 +195,7 @@ func (f *FixedBlock) Destroy() error {
 		return ErrDestroyed
 	}
 	if live := f.liveBlocks(); live > 0 {
-		return &LiveError{Op: "FixedBlock.Destroy", Blocks: live, Bytes: int64(live) * int64(f.stride)}
+		return &LiveError{Op: "FixedBlock.Destroy", Blocks: int64(live), Bytes: int64(live) * int64(f.stride)}
 	}
 	return f.DestroyAll()
 }

@@ -109,7 +109,7 @@ func testFixedBlockModel(t *testing.T, f *FixedBlock, align int) {
 	checkFixedBlock(t, f, len(live))
 	if len(live) > 0 {
 		var le *LiveError
-		if err := f.Destroy(); !errors.As(err, &le) || le.Blocks != len(live) || le.Bytes != int64(len(live)*f.Stride()) {
+		if err := f.Destroy(); !errors.As(err, &le) || le.Blocks != int64(len(live)) || le.Bytes != int64(len(live)*f.Stride()) {
 			t.Fatalf("Destroy with %d live blocks: %v", len(live), err)
 		}
 	}

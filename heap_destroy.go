@@ -119,7 +119,7 @@ func (h *Heap) lookAtBlocks(op string, all bool, seized []percpu.Seized) error {
 	}
 	seen(func() { h.mustBeUndamaged(0) })
 	if live {
-		return &LiveError{Op: op, Blocks: int(s.Blocks), Bytes: s.Bytes}
+		return &LiveError{Op: op, Blocks: s.Blocks, Bytes: s.Bytes}
 	}
 	return nil
 }

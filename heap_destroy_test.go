@@ -34,7 +34,7 @@ func TestDestroyLive(t *testing.T) {
 	for _, p := range blocks {
 		err := h.Destroy()
 		var e *LiveError
-		if !errors.As(err, &e) || e.Op != "Heap.Destroy" || e.Blocks != live.Len() || e.Bytes != live.Bytes() {
+		if !errors.As(err, &e) || e.Op != "Heap.Destroy" || e.Blocks != int64(live.Len()) || e.Bytes != live.Bytes() {
 			t.Fatalf("Destroy with %d blocks of %d bytes: %v", live.Len(), live.Bytes(), err)
 		}
 		h.Free(h.Malloc(64))
@@ -88,7 +88,6 @@ func TestDestroyed(t *testing.T) {
 			"AlignedMalloc":       func() { h.AlignedMalloc(16, 16) },
 			"Owns":                func() { h.Owns(old[0]) },
 			"Trim":                h.Trim,
-			"Stats":               func() { h.Stats() },
 			"NewLocal":            func() { h.NewLocal() },
 			"Local.Malloc":        func() { l.Malloc(16) },
 			"Local.Malloc large":  func() { l.Malloc(1 << 20) },

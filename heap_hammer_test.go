@@ -306,7 +306,7 @@ func TestHammerHeaps(t *testing.T) {
 					}
 					continue
 				}
-				if err, ok := h.Destroy().(*LiveError); !ok || err.Blocks != len(blocks) {
+				if err, ok := h.Destroy().(*LiveError); !ok || err.Blocks != int64(len(blocks)) {
 					t.Errorf("Destroy with %d live blocks: %v", len(blocks), err)
 				}
 				for _, b := range blocks {

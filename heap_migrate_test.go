@@ -195,7 +195,7 @@ func TestCacheOfEachP(t *testing.T) {
 	if percpu.Portable {
 		most = percpu.Max
 	}
-	if s := h.Stats(); s.Caches > most {
+	if s := h.Stats(); s.Caches > int64(most) {
 		t.Errorf("%d Ps: %+v", ps, s)
 	}
 	mustHoldNothing(t, h)

@@ -9,9 +9,12 @@ import (
 	"github.com/cheapgo/cheap/internal/sizeclass"
 )
 
-// Stats are the counts of a [Heap]. They are exact if no other goroutine uses the
-// heap during the call. Under concurrent use the fields may not be mutually
-// consistent.
+// Stats are the counts of a [Heap].
+//
+// One rule is true of all counts of the module, those of a method Stats and those of a
+// function whose name begins with Read: they are exact, and agree with one another, if
+// nobody uses what they count during the call. Under concurrent use the fields may not be
+// mutually consistent.
 type Stats struct {
 	Blocks int64 // blocks in use
 	Bytes  int64 // usable bytes of the blocks in use
@@ -31,12 +34,12 @@ type Stats struct {
 	Cached int64 // bytes of free blocks in caches, including those of Locals
 
 	CacheMax int64 // the most that one cache may hold, in bytes
-	Caches   int   // how many caches there are
+	Caches   int64 // how many caches there are
 }
 
 // tally is a sum over caches.
 type tally struct {
-	caches  int
+	caches  int64
 	mallocs uint64                  // blocks that they handed out
 	byClass [sizeclass.Count]uint64 // the same, of the caches of Ps; see keep
 	cached  [sizeclass.Count]int64  // blocks
@@ -67,31 +70,21 @@ func Heaps() []*Heap {
 // Name returns HeapOptions.Name, or its default. It may be called after Destroy.
 func (h *Heap) Name() string { return h.account.Name() }
 
-// TryStats is [Heap.Stats], or false if the heap is destroyed before or during the
-// call.
-func (h *Heap) TryStats() (Stats, bool) {
-	race.Enter()
-	defer race.Leave()
-	if h.id == 0 {
-		return Stats{}, false
-	}
-	h.seize.Lock()
-	defer h.seize.Unlock()
-	if h.closed.Load() {
-		return Stats{}, false
-	}
-	return h.count(), true
-}
-
-// Stats returns the heap's counts.
+// Stats returns the heap's counts. Of a heap that is destroyed, also during the call, all
+// are 0.
 //
 //go:norace
 func (h *Heap) Stats() Stats {
-	h.mustBeOpen("Heap.Stats")
+	if h.id == 0 {
+		h.panicNotOpen("Heap.Stats")
+	}
 	race.Enter()
 	defer race.Leave()
 	h.seize.Lock()
 	defer h.seize.Unlock()
+	if h.closed.Load() {
+		return Stats{}
+	}
 	return h.count()
 }
 

@@ -314,7 +314,7 @@ func (m *machine) finish() {
 	}
 	var live *LiveError
 	if err := m.h.Destroy(); m.live.Len() > 0 &&
-		(!errors.As(err, &live) || live.Blocks != m.live.Len() || live.Bytes != m.live.Bytes()) {
+		(!errors.As(err, &live) || live.Blocks != int64(m.live.Len()) || live.Bytes != m.live.Bytes()) {
 		m.t.Fatalf("Destroy with %d live blocks: %v", m.live.Len(), err)
 	} else if m.live.Len() == 0 && err == nil {
 		return

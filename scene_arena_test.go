@@ -153,7 +153,7 @@ func (u *user) endFixed() {
 		return
 	}
 	var live *LiveError
-	if err := x.f.Destroy(); x.live.Len() > 0 && (!errors.As(err, &live) || live.Blocks != x.live.Len()) {
+	if err := x.f.Destroy(); x.live.Len() > 0 && (!errors.As(err, &live) || live.Blocks != int64(x.live.Len())) {
 		u.t.Fatalf("Destroy of a FixedBlock with %d live blocks: %v", x.live.Len(), err)
 	}
 	for x.live.Len() > 0 {

@@ -138,7 +138,7 @@ func checkLive(t *trial) {
 		}
 		if e, ok := errors.AsType[*cheap.LiveError](err); t.guarantees.CountsLive && !ok {
 			t.Fatalf("Destroy with live blocks returned %v; want a LiveError", err)
-		} else if t.guarantees.CountsLive && e.Blocks != len(live) {
+		} else if t.guarantees.CountsLive && e.Blocks != int64(len(live)) {
 			t.Fatalf("Destroy says that %d blocks are live; want %d", e.Blocks, len(live))
 		}
 		for _, b := range live {

@@ -54,26 +54,26 @@ func withRate(t testing.TB, bytes int) {
 // count for them: their first block is sampled no more often than others, and at a new rate at once.
 func TestRecordAgain(t *testing.T) {
 	withRate(t, 100_000)
-	before := Read().Samples
+	before := ReadStats().Samples
 	for range 100 {
 		cwork.Threads(1, 1, 1)
 	}
-	if n := Read().Samples - before; n > 20 {
+	if n := ReadStats().Samples - before; n > 20 {
 		t.Errorf("%d samples of 100 bytes in 100 threads", n)
 	}
 	SetRate(1 << 30)
 	cwork.Threads(1, 1, 1000)
 	SetRate(1)
-	before = Read().Samples
-	if cwork.Threads(1, 100, 1000); Read().Samples < before+100 {
-		t.Errorf("%d samples of 100 blocks", Read().Samples-before)
+	before = ReadStats().Samples
+	if cwork.Threads(1, 100, 1000); ReadStats().Samples < before+100 {
+		t.Errorf("%d samples of 100 blocks", ReadStats().Samples-before)
 	}
 }
 
 // TestFreeUnseen has blocks whose free was not seen. They end when their addresses come again.
 func TestFreeUnseen(t *testing.T) {
 	withRate(t, 1)
-	before, again := Read().Live, 0
+	before, again := ReadStats().Live, 0
 	for range 100 {
 		p := cwork.Alloc(0, 1000)
 		if !cwork.FreeUnseen(p) {
@@ -85,7 +85,7 @@ func TestFreeUnseen(t *testing.T) {
 		}
 		cwork.Free(q)
 	}
-	if n := Read().Live - before; again < 90 || n > 50_000 {
+	if n := ReadStats().Live - before; again < 90 || n > 50_000 {
 		t.Errorf("%d addresses of 100 came again; %d bytes are left in use", again, n)
 	}
 }
@@ -93,11 +93,11 @@ func TestFreeUnseen(t *testing.T) {
 // TestCounts has threads of C that come and go: each call and each byte is counted.
 func TestCounts(t *testing.T) {
 	const rounds, threads, pairs, size = 20, 8, 20_000, 100
-	before := Read()
+	before := ReadStats()
 	for range rounds {
 		cwork.Threads(threads, pairs, size)
 	}
-	after := Read()
+	after := ReadStats()
 	mallocs, frees, bytes := after.Mallocs-before.Mallocs, after.Frees-before.Frees, after.Bytes-before.Bytes
 	const want = rounds * threads * pairs
 	// The C library allocates a little for each thread.
@@ -112,9 +112,9 @@ func TestCounts(t *testing.T) {
 // TestEnding has threads that allocate while they end.
 func TestEnding(t *testing.T) {
 	withRate(t, 1)
-	before, was := Read(), records()
+	before, was := ReadStats(), records()
 	cwork.Ending(200)
-	after := Read()
+	after := ReadStats()
 	if n := records(); n > was+20 { // the runtime starts threads, too
 		t.Errorf("%d threads have a record, %d before", n, was)
 	}
@@ -128,9 +128,9 @@ func TestOddEnds(t *testing.T) {
 	withRate(t, 1)
 	for _, f := range []func(int){cwork.Says, cwork.Detached, cwork.Late} {
 		for range 2 {
-			before := Read()
+			before := ReadStats()
 			f(60) // 8 MiB of stack each; the C library keeps 40 MiB
-			after := Read()
+			after := ReadStats()
 			if n := after.Mallocs - before.Mallocs; n < 0 || n > 60*20 {
 				t.Errorf("%d mallocs", n)
 			}
@@ -153,10 +153,10 @@ func TestPriority(t *testing.T) {
 // TestRateChange allocates a block that was not sampled at the rate of before.
 func TestRateChange(t *testing.T) {
 	withRate(t, 1)
-	before := Read().Live
+	before := ReadStats().Live
 	SetRate(DefaultRate)
 	p := cwork.Alloc(0, 100)
-	if n := Read().Live - before; n < 0 || n > 50_000 { // with the wrong weight half a MiB
+	if n := ReadStats().Live - before; n < 0 || n > 50_000 { // with the wrong weight half a MiB
 		t.Errorf("a block of 100 bytes counts for %d", n)
 	}
 	cwork.Free(p)
@@ -176,31 +176,31 @@ func TestConform(t *testing.T) {
 // reallocated, and by threads that did not allocate them.
 func TestLive(t *testing.T) {
 	withRate(t, 1)
-	before := Read().Live
+	before := ReadStats().Live
 	// The runtime starts threads meanwhile, for which the C library allocates a little.
 	is := func(want int64) bool {
-		n := Read().Live - before
+		n := ReadStats().Live - before
 		return want-50_000 < n && n < want+50_000
 	}
 	p := cwork.Alloc(3, 1_000_000)
 	if !is(1_000_000) {
-		t.Errorf("%d bytes after malloc", Read().Live-before)
+		t.Errorf("%d bytes after malloc", ReadStats().Live-before)
 	}
 	p = cwork.Realloc(p, 3_000_000)
 	if !is(3_000_000) {
-		t.Errorf("%d bytes after realloc", Read().Live-before)
+		t.Errorf("%d bytes after realloc", ReadStats().Live-before)
 	}
 	if q := cwork.Realloc(p, math.MaxInt64); q != nil {
 		t.Fatal("memory that no system has")
 	}
 	if !is(3_000_000) {
-		t.Errorf("%d bytes after a realloc that failed", Read().Live-before)
+		t.Errorf("%d bytes after a realloc that failed", ReadStats().Live-before)
 	}
 	done := make(chan bool)
 	go func() { cwork.Free(p); done <- true }()
 	<-done
 	if !is(0) {
-		t.Errorf("%d bytes after free", Read().Live-before)
+		t.Errorf("%d bytes after free", ReadStats().Live-before)
 	}
 }
 
@@ -322,10 +322,10 @@ func TestGaps(t *testing.T) {
 	withRate(t, rate)
 	var counts [bins]int
 	last, all := 0, 0
-	samples := Read().Samples
+	samples := ReadStats().Samples
 	for i := range n {
 		cwork.Free(cwork.Alloc(0, size))
-		if s := Read().Samples; s != samples {
+		if s := ReadStats().Samples; s != samples {
 			samples = s
 			// The probability of a gap that is at most as long.
 			u := -math.Expm1(-float64((i-last)*size) / rate)

@@ -20,11 +20,11 @@ func calls() int { return flag.Lookup("cmem.calls").Value.(flag.Getter).Get().(i
 // TestThreadsThatComeAndGo compares the counts with those of the threads themselves, and with those
 // of jemalloc, if it is preloaded.
 func TestThreadsThatComeAndGo(t *testing.T) {
-	before := cmem.Read()
+	before := cmem.ReadStats()
 	made, freed, jemalloc := cwork.Jemalloc()
 	mallocs, frees, bytes, threads := cwork.Counts(calls())
 	made2, freed2, _ := cwork.Jemalloc()
-	after := cmem.Read()
+	after := cmem.ReadStats()
 	// The C library allocates for each thread: its table of thread-local storage, and what is behind
 	// it; jemalloc allocates nothing for itself that it would count.
 	few := 8*threads + 100
@@ -61,7 +61,7 @@ func TestBytesGrow(t *testing.T) {
 		}
 		close(done)
 	}()
-	last := cmem.Read().Bytes
+	last := cmem.ReadStats().Bytes
 	for reads := 0; ; reads++ {
 		select {
 		case <-done:
@@ -69,7 +69,7 @@ func TestBytesGrow(t *testing.T) {
 			return
 		default:
 		}
-		n := cmem.Read().Bytes
+		n := cmem.ReadStats().Bytes
 		if n < last {
 			t.Fatalf("%d bytes after %d", n, last)
 		}

@@ -15,7 +15,7 @@ func Example() {
 		fmt.Fprintln(os.Stderr, "no profile of the C heap:", why)
 		return
 	}
-	stats := cmem.Read()
+	stats := cmem.ReadStats()
 	fmt.Fprintf(os.Stderr, "%d calls of malloc; about %d bytes in use, ± %d\n", stats.Mallocs, stats.Live, stats.LiveError)
 	libraries, err := cmem.Libraries()
 	if err != nil {

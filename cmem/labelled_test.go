@@ -184,17 +184,17 @@ func TestLabelsCut(t *testing.T) {
 			{[]string{"a", "\xff\xfex"}, "a=\ufffdx", 0},
 			{many, "key10=v key11=v key12=v key13=v key14=v key15=v key16=v key17=v key18=v key19=v key20=v key21=v key22=v key23=v key24=v key25=v", 1},
 		} {
-			before := Read().LabelsCut
+			before := ReadStats().LabelsCut
 			var p unsafe.Pointer
 			labelled(func() { p = allocLabelled(64) }, row.labels...)
-			cut := Read().LabelsCut - before
+			cut := ReadStats().LabelsCut - before
 			if got := inUse(profileNow(t), "cmem.allocLabelled"); !maps.Equal(got, map[string]int64{row.want: 64}) || cut != row.cut {
 				t.Errorf("%.20q: %v, want %q; %d were cut, want %d", row.labels, got, row.want, cut, row.cut)
 			}
 			cwork.Free(p)
 		}
 		// A key with another value each time: the first are kept.
-		before := Read().LabelsCut
+		before := ReadStats().LabelsCut
 		const requests = 3000
 		var all []unsafe.Pointer
 		for i := range requests {
@@ -211,18 +211,18 @@ func TestLabelsCut(t *testing.T) {
 		if want := map[string]int64{"0": 10_000, "1": 10_000, "2": 10_000}; !maps.Equal(perTenant, want) {
 			t.Errorf("%v, want %v", perTenant, want)
 		}
-		if cut := Read().LabelsCut - before; other != 20_000 || cut != 2000 {
+		if cut := ReadStats().LabelsCut - before; other != 20_000 || cut != 2000 {
 			t.Errorf("%d bytes are of other requests, %d samples were cut", other, cut)
 		}
 		freeAll(all)
 		labelled(func() { cwork.Free(allocLabelled(10)) }, "request", "another") // these labels are kept
 		// As many keys as fill the room: samples go on, without labels.
-		before = Read().LabelsCut
+		before = ReadStats().LabelsCut
 		all = nil
 		for i := range 20_000 {
 			labelled(func() { all = append(all, allocLabelled(10)) }, fmt.Sprint("key of one block, ", i), "v")
 		}
-		if cut := Read().LabelsCut - before; cut < 5000 || cut >= 20_000 {
+		if cut := ReadStats().LabelsCut - before; cut < 5000 || cut >= 20_000 {
 			t.Errorf("%d samples were cut", cut)
 		}
 		var sum int64
@@ -234,12 +234,12 @@ func TestLabelsCut(t *testing.T) {
 		}
 		freeAll(all)
 		// More stacks than may have labels, and a value that is not kept: a sample counts once.
-		before = Read().LabelsCut
+		before = ReadStats().LabelsCut
 		all = nil
 		for i := range 40_000 {
 			labelled(func() { all = append(all, cwork.Site(i, 10)) }, "request", "another")
 		}
-		if cut := Read().LabelsCut - before; cut != 40_000 { // what a new thread allocates has no labels
+		if cut := ReadStats().LabelsCut - before; cut != 40_000 { // what a new thread allocates has no labels
 			t.Errorf("%d of 40000 samples were cut", cut)
 		}
 		freeAll(all)

@@ -42,7 +42,7 @@ func mapped(t *testing.T) (sum MappedLibrary) {
 func TestMapped(t *testing.T) {
 	withRate(t, 1)
 	const n, reserved = 16 << 20, 1 << 30
-	before, counts := mapped(t), Read()
+	before, counts := mapped(t), ReadStats()
 	p := cwork.Map(2, nil, n, accessible, 0)
 	q := cwork.Map(2, nil, reserved, syscall.PROT_NONE, 0)
 	j := cwork.MapJemalloc(n)
@@ -52,7 +52,7 @@ func TestMapped(t *testing.T) {
 	for at := 0; at < n/4; at += page {
 		unsafe.Slice((*byte)(p), n)[at] = 1
 	}
-	after, now := mapped(t), Read()
+	after, now := mapped(t), ReadStats()
 	want := MappedLibrary{Mapped: 2*n + reserved, Accessible: 2 * n, Resident: n / 4}
 	got := MappedLibrary{Mapped: after.Mapped - before.Mapped, Accessible: after.Accessible - before.Accessible, Resident: after.Resident - before.Resident}
 	if got != want {
@@ -94,7 +94,7 @@ func TestMapped(t *testing.T) {
 			t.Error("it was not unmapped")
 		}
 	}
-	if end := Read(); end.Mapped != counts.Mapped || end.Munmaps-counts.Munmaps != 3 {
+	if end := ReadStats(); end.Mapped != counts.Mapped || end.Munmaps-counts.Munmaps != 3 {
 		t.Errorf("%+v are left, before %+v", end, counts)
 	}
 }
@@ -108,7 +108,7 @@ func hasFunction(s *profile.Sample, name string) bool {
 // TestMappedByOthers has the C library map memory for malloc and for threads, and the runtime of Go for its heap.
 func TestMappedByOthers(t *testing.T) {
 	withRate(t, 1)
-	before := Read()
+	before := ReadStats()
 	p := cwork.Alloc(0, 64<<20) // above the threshold from which malloc maps a block
 	cwork.Threads(8, 10, 100)
 	cwork.Free(p)
@@ -117,7 +117,7 @@ func TestMappedByOthers(t *testing.T) {
 		kept = append(kept, make([]byte, 8<<20)) // arenas of 64 MiB
 	}
 	runtime.KeepAlive(kept)
-	after := Read()
+	after := ReadStats()
 	if after.Mallocs-before.Mallocs < 81 {
 		t.Fatalf("%d blocks of malloc", after.Mallocs-before.Mallocs)
 	}
@@ -129,7 +129,7 @@ func TestMappedByOthers(t *testing.T) {
 // TestMappedEstimate has mappings of all sizes, of which few are sampled.
 func TestMappedEstimate(t *testing.T) {
 	withRate(t, DefaultRate)
-	before := Read()
+	before := ReadStats()
 	type mapping struct {
 		p unsafe.Pointer
 		n int
@@ -148,7 +148,7 @@ func TestMappedEstimate(t *testing.T) {
 		sum += int64(sizes[i])
 	}
 	check := func() {
-		now := Read()
+		now := ReadStats()
 		got, deviation := now.Mapped-before.Mapped, math.Hypot(float64(now.MappedError), float64(before.MappedError))
 		if deviation < 1 || math.Abs(float64(got-sum)) > 6*deviation {
 			t.Errorf("%d bytes are mapped ± %.0f, want %d", got, deviation, sum)
@@ -169,7 +169,7 @@ func TestMappedEstimate(t *testing.T) {
 	for _, m := range all {
 		cwork.Unmap(m.p, m.n)
 	}
-	if now := Read(); now.Mapped > before.Mapped+1 || now.MappedError > before.MappedError+int64(page) { // of squares, the last digits are lost
+	if now := ReadStats(); now.Mapped > before.Mapped+1 || now.MappedError > before.MappedError+int64(page) { // of squares, the last digits are lost
 		t.Errorf("%d bytes ± %d are left", now.Mapped-before.Mapped, now.MappedError)
 	}
 }
@@ -336,12 +336,12 @@ func checkProtection(t *testing.T, pages func(each func(at uintptr, prot int))) 
 func TestMappedFails(t *testing.T) {
 	withRate(t, 1)
 	p := cwork.Map(0, nil, 4*page, accessible, 0)
-	before := Read()
+	before := ReadStats()
 	if cwork.Unmap(unsafe.Add(p, 1), page) || cwork.Remap(0, p, 4*page, math.MaxInt&^(page-1), nil) != nil ||
 		cwork.Map(0, nil, 0, accessible, 0) != nil || cwork.Remap(0, p, page, page, unsafe.Add(p, 1)) != nil {
 		t.Error("a wrong call has not failed")
 	}
-	if after := Read(); after.Mapped != before.Mapped || after.Mmaps != before.Mmaps || after.Munmaps != before.Munmaps {
+	if after := ReadStats(); after.Mapped != before.Mapped || after.Mmaps != before.Mmaps || after.Munmaps != before.Munmaps {
 		t.Errorf("%+v, before %+v", after, before)
 	}
 	cwork.Unmap(p, 4*page)

@@ -233,7 +233,7 @@ func TestZero(t *testing.T) {
 
 func zero(t *testing.T, rate int, near int64) {
 	withRate(t, rate)
-	before := Read().Bytes
+	before := ReadStats().Bytes
 	var ps []unsafe.Pointer
 	for range 16000 {
 		ps = append(ps, cwork.Site(1<<12|5+rate, 0))
@@ -250,7 +250,7 @@ func zero(t *testing.T, rate int, near int64) {
 	if !found {
 		t.Errorf("rate %d: no stack has 16,000 blocks of no bytes", rate)
 	}
-	if n := Read().Bytes - before; n < 0 || n > 50_000 {
+	if n := ReadStats().Bytes - before; n < 0 || n > 50_000 {
 		t.Errorf("rate %d: %d bytes", rate, n)
 	}
 	for _, p := range ps {

@@ -90,10 +90,10 @@ func TestReady(t *testing.T) {
 }
 
 func ready(t *testing.T) {
-	before := Read()
+	before := ReadStats()
 	old, _, oldBytes := blocks(40 << 20)
 	cwork.Free(nil)
-	if s := Read(); !waiting() || Rate() != 0 || s.Mallocs != before.Mallocs || s.Frees != before.Frees || s.Samples != 0 || s.Live != 0 {
+	if s := ReadStats(); !waiting() || Rate() != 0 || s.Mallocs != before.Mallocs || s.Frees != before.Frees || s.Samples != 0 || s.Live != 0 {
 		t.Errorf("it counts: %+v, before %+v, rate %d", s, before, Rate())
 	}
 	if counted.Off(counted{}) == "" || Off() != "" {
@@ -105,7 +105,7 @@ func ready(t *testing.T) {
 		t.Errorf("the rate was %d", old)
 	}
 	seen, seenBytes, _ := blocks(30 << 20)
-	near(t, "seen", Read().Live, seenBytes)
+	near(t, "seen", ReadStats().Live, seenBytes)
 	near(t, "not seen", unseenNow(t), oldBytes)
 	if _, bytes := (upward{}).InUse(); waiting() || counted.Off(counted{}) != "" {
 		t.Error("it waits")
@@ -140,9 +140,9 @@ func ready(t *testing.T) {
 	near(t, "told apart in the profile", apart, 0)
 	freeAll(old[half:])
 	freeAll(seen)
-	near(t, "in the end", Read().Live, 0)
+	near(t, "in the end", ReadStats().Live, 0)
 	near(t, "not seen in the end", unseenNow(t), 0)
-	if s := Read(); s.Frees <= int64(len(old)/2+len(seen)) {
+	if s := ReadStats(); s.Frees <= int64(len(old)/2+len(seen)) {
 		t.Errorf("%d frees", s.Frees)
 	}
 	_, err = Libraries()
@@ -185,8 +185,8 @@ func TestHammerReady(t *testing.T) {
 		all.Wait()
 		close(given)
 		takers.Wait()
-		if Read().Samples < makers*each/4 {
-			t.Errorf("%+v", Read())
+		if ReadStats().Samples < makers*each/4 {
+			t.Errorf("%+v", ReadStats())
 		}
 		eachSite(func(s *site) {
 			if s.frees > s.allocs+1e-6*s.allocs || s.freeBytes > s.allocBytes*(1+1e-6) {
@@ -265,11 +265,11 @@ func TestGap(t *testing.T) {
 		other, _, otherBytes := blocks(10 << 20)
 		withRate(t, 512)
 		near(t, "not seen", unseenNow(t), otherBytes)
-		near(t, "seen", Read().Live, seenBytes)
+		near(t, "seen", ReadStats().Live, seenBytes)
 		freeAll(seen)
 		near(t, "not seen", unseenNow(t), otherBytes)
 		freeAll(other)
-		near(t, "seen", Read().Live, 0)
+		near(t, "seen", ReadStats().Live, 0)
 		near(t, "not seen", unseenNow(t), 0)
 	})
 	if !ok {

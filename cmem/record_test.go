@@ -101,10 +101,10 @@ func TestRecord(t *testing.T) {
 	if _, err := Record(io.Discard); !errors.Is(err, ErrRecording) {
 		t.Errorf("a second recording: %v", err)
 	}
-	before := Read()
+	before := ReadStats()
 	const threads, pairs, size = 4, 100_000, 4567
 	cwork.Threads(threads, pairs, size)
-	after := Read()
+	after := ReadStats()
 
 	p := cwork.Alloc(0, 1111)
 	p = cwork.Realloc(p, 222_222)

@@ -39,7 +39,7 @@ func (counted) Off() string {
 }
 
 func (counted) Read() census.CCounts {
-	s := Read()
+	s := ReadStats()
 	return census.CCounts{
 		Mallocs: s.Mallocs, Frees: s.Frees, Bytes: s.Bytes,
 		Live: s.Live + unseenLately(), LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,

@@ -51,8 +51,8 @@ func Off() string { return off() }
 // A program that sets something else in place of the runtime's labels, by a linkname into the runtime, must not use this package.
 func LabelsOff() string { return labelsOff() }
 
-// Read returns the counts. It takes some nanoseconds for each thread of the process.
-func Read() Stats { return read() }
+// ReadStats returns the counts. It takes some nanoseconds for each thread of the process.
+func ReadStats() Stats { return read() }
 
 // DefaultRate is the rate that a program begins with: one sample for 512 KiB that are allocated, as
 // in the profile of the Go heap.

@@ -6,7 +6,7 @@
 //	inspect.SetRate(inspect.DefaultRate)                             // samples for the profiles, and for Where
 //	http.Handle("/debug/cheap/", inspect.Handler(inspect.Options{})) // a page with all that follows
 //
-//	for _, s := range inspect.Read() { // the metrics of docs/reference/metrics.md
+//	for _, s := range inspect.ReadMetrics() { // the metrics of docs/reference/metrics.md
 //		fmt.Println(s.Metric.Name, s.Labels, s.Value)
 //	}
 //	fmt.Print(inspect.Where(10))      // the accounts and the stacks that hold the most

@@ -17,7 +17,7 @@ func metricsPage() string {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# Metrics
 
-These are the numbers that inspect.Read returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/metrics_list.go](../../inspect/metrics_list.go); a test keeps them equal.
+These are the numbers that inspect.ReadMetrics returns, that the page, expvar and the exporters show, and that `+"`cheap top`"+` prints. This page is made from the table in [inspect/metrics_list.go](../../inspect/metrics_list.go); a test keeps them equal.
 
 A label named number tells heaps, accounts or pools of one name from each other: they are numbered in the order in which they were made. A counter begins at 0 with what it counts. Without labels there is one value.
 

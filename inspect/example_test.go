@@ -9,13 +9,13 @@ import (
 	"github.com/cheapgo/cheap/inspect"
 )
 
-func ExampleRead() {
+func ExampleReadMetrics() {
 	heap, err := cheap.NewHeap(cheap.HeapOptions{Name: "example"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	p := heap.Malloc(1000)
-	for _, s := range inspect.Read() {
+	for _, s := range inspect.ReadMetrics() {
 		if s.Metric.Name == "cheap_heap_allocated_bytes" && s.Labels[0] == "example" {
 			fmt.Println(s.Value, s.Metric.Unit)
 		}

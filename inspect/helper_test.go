@@ -14,7 +14,7 @@ type values map[string]float64
 
 func readAll() values {
 	v := values{}
-	for _, s := range Read() {
+	for _, s := range ReadMetrics() {
 		v[s.Metric.Name+"{"+strings.Join(s.Labels, ",")+"}"] = s.Value
 	}
 	return v

@@ -89,7 +89,7 @@ var allMetrics = func() []Metric {
 	return all
 }()
 
-// Metrics returns the descriptions of what Read returns, sorted by name. docs/reference/metrics.md is
+// Metrics returns the descriptions of what ReadMetrics returns, sorted by name. docs/reference/metrics.md is
 // made of them. Metrics whose names begin with cheap_cmem_ have values only in a program that
 // imports module cmem.
 func Metrics() []Metric {
@@ -100,16 +100,16 @@ func Metrics() []Metric {
 	return list
 }
 
-// Read returns the values of all metrics, sorted by the name of the metric and then in the
+// ReadMetrics returns the values of all metrics, sorted by the name of the metric and then in the
 // order in which heaps, accounts and pools were made.
 //
 // It does not stop the world, does not collect, and takes no lock that Malloc, Free or the
 // release of a resource waits for. In one percent of the time at most it takes those of C's malloc,
 // in a program that imports package libc. The counts of a heap or a pool that is busy are those of
-// the last call. Under concurrent use the values may not be mutually consistent. In a program that
+// the last call; else [cheap.Stats] says when values agree with one another. In a program that
 // imports module cmem, a block of C that is sampled waits for some microseconds while its stacks
 // are read.
-func Read() []Sample {
+func ReadMetrics() []Sample {
 	reader.mu.Lock()
 	defer reader.mu.Unlock()
 	s := reader.read(nil)

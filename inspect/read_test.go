@@ -299,7 +299,7 @@ func TestHammerRead(t *testing.T) {
 		reads = 30
 	}
 	for range reads {
-		for _, s := range Read() {
+		for _, s := range ReadMetrics() {
 			if s.Value < 0 {
 				t.Fatalf("%s%q is %v", s.Metric.Name, s.Labels, s.Value)
 			}
@@ -351,7 +351,7 @@ func BenchmarkRead(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				Read()
+				ReadMetrics()
 			}
 			runtime.KeepAlive(heaps)
 			runtime.KeepAlive(kept)

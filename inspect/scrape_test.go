@@ -50,7 +50,7 @@ func readBeside(t *testing.T, h *cheap.Heap, memory *own.Memory, reads int) {
 				for n := batches.Load(); batches.Load() == n; { // each read is beside Mallocs
 					runtime.Gosched()
 				}
-				Read()
+				ReadMetrics()
 			}
 		})
 	})
@@ -161,7 +161,7 @@ func waitsOf(f func()) (waits []string) {
 			continue
 		}
 		// The runtime's own locks are in the profile, too: those of collections.
-		if strings.HasPrefix(text, "sync.") && strings.Contains(text, "inspect.Read\n") {
+		if strings.HasPrefix(text, "sync.") && strings.Contains(text, "inspect.ReadMetrics\n") {
 			waits = append(waits, text)
 		}
 	}

@@ -37,7 +37,7 @@ func TestTimeScrapes(t *testing.T) {
 	}
 	var ratios, scraped, controlled []float64
 	for range 7 {
-		x := measure(func() { Read() })
+		x := measure(func() { ReadMetrics() })
 		y := measure(func() { spin(cost) })
 		scraped, controlled, ratios = append(scraped, x), append(controlled, y), append(ratios, x/y)
 	}
@@ -55,7 +55,7 @@ func TestTimeScrapes(t *testing.T) {
 func costOfRead(n int) time.Duration {
 	begin := processorTime()
 	for range n {
-		Read()
+		ReadMetrics()
 	}
 	return (processorTime() - begin) / time.Duration(n)
 }

@@ -63,15 +63,15 @@ func NewCallbacks[T any](name string, ended T) *Callbacks[T] {
 
 // CallbackStats are counts of [Callbacks].
 type CallbackStats struct {
-	Live  int   // callbacks that are set, and not found unreachable by a collection that has ended
-	Held  int   // of these, callbacks that Hold keeps
+	Live  int64 // callbacks that are set, and not found unreachable by a collection that has ended
+	Held  int64 // of these, callbacks that Hold keeps
 	Ended int64 // calls of C that got the default, because the callback had ended
 }
 
 // Stats returns the counts. It takes about 10 ns for each callback of the program.
 func (k *Callbacks[T]) Stats() CallbackStats {
 	live, held := k.kind.Count()
-	return CallbackStats{live, held, k.kind.Ended()}
+	return CallbackStats{int64(live), int64(held), k.kind.Ended()}
 }
 
 // Call calls f with the value of the callback that C names by data. An exported function calls

@@ -58,7 +58,7 @@ func (p *Pool) Destroy(ctx context.Context) error {
 	})
 	// Counted after the loop has ended, so what has been released is in no count.
 	e.InUse, e.Waiting, e.Releasing = left(mine)
-	e.Queued = int(p.spec.Counts.Queued.Load())
+	e.Queued = p.spec.Counts.Queued.Load()
 	if e.NeverClosed+e.InUse+e.Waiting+e.Releasing+e.Queued+e.Rooms == 0 {
 		return nil
 	}
@@ -74,20 +74,20 @@ func (p *Pool) Destroy(ctx context.Context) error {
 // sortOrigins sorts the most frequent origins first.
 func sortOrigins(origins []Origin) {
 	slices.SortFunc(origins, func(a, b Origin) int {
-		return cmp.Or(b.Count-a.Count, strings.Compare(a.Stack, b.Stack))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Stack, b.Stack))
 	})
 }
 
 // onThreads returns how many entries are queued that need no call of Drain: those of p
 // and of batches in other pools.
-func onThreads(p *Pool, batches []*batch.Batch) (n int) {
+func onThreads(p *Pool, batches []*batch.Batch) (n int64) {
 	specs := map[*batch.Spec]bool{&p.spec: true}
 	for _, b := range batches {
 		specs[b.Spec] = true
 	}
 	for k := range specs {
 		if q, ok := k.Releaser.(*worker.Queue); ok && q.Thread {
-			n += int(k.Counts.Queued.Load())
+			n += k.Counts.Queued.Load()
 		}
 	}
 	return n
@@ -95,13 +95,13 @@ func onThreads(p *Pool, batches []*batch.Batch) (n int) {
 
 // left adds up the entries of batches that are not released. Entries that wait
 // for Drain or Thread are in none of the three numbers.
-func left(batches []*batch.Batch) (inUse, waiting, releasing int) {
+func left(batches []*batch.Batch) (inUse, waiting, releasing int64) {
 	inUse, waiting, releasing = batch.Left(batches)
 	specs := map[*batch.Spec]bool{}
 	for _, b := range batches {
 		if !specs[b.Spec] {
 			specs[b.Spec] = true
-			releasing -= int(b.Spec.Counts.Queued.Load())
+			releasing -= b.Spec.Counts.Queued.Load()
 		}
 	}
 	return inUse, waiting, max(releasing, 0)

@@ -60,7 +60,7 @@ func TestDestructors(t *testing.T) {
 				}
 				collectUntil(t, "what was forgotten is destroyed", func() bool { return l.Report().Live < uint64(left+100) })
 				var e *own.DestroyError
-				if err := p.Destroy(t.Context()); !errors.As(err, &e) || e.NeverClosed < left {
+				if err := p.Destroy(t.Context()); !errors.As(err, &e) || e.NeverClosed < int64(left) {
 					t.Errorf("Destroy: %v, want at least %d that were never closed", err, left)
 				}
 				if err := l.Report().Err(); err != nil {

@@ -49,12 +49,12 @@ var (
 // released.
 type DestroyError struct {
 	Pool        string   // Options.Name
-	NeverClosed int      // owners that were neither closed nor collected before Destroy
-	InUse       int      // resources in Use; each is released when its last Use returns
-	Waiting     int      // resources that wait for their children, which are in Use or queued
-	Releasing   int      // resources whose release is under way elsewhere, or waits for a worker
-	Queued      int      // releases that wait for Drain or Thread
-	Rooms       int      // Rooms that had not ended before Destroy, under a limit of package pace
+	NeverClosed int64    // owners that were neither closed nor collected before Destroy
+	InUse       int64    // resources in Use; each is released when its last Use returns
+	Waiting     int64    // resources that wait for their children, which are in Use or queued
+	Releasing   int64    // resources whose release is under way elsewhere, or waits for a worker
+	Queued      int64    // releases that wait for Drain or Thread
+	Rooms       int64    // Rooms that had not ended before Destroy, under a limit of package pace
 	Origins     []Origin // of the owners never closed, and of Rooms, most frequent first; with Options.Trace
 	Labels      []string // of the owners never closed, sorted, each once; see Handle.SetLabel
 
@@ -67,7 +67,7 @@ func (e *DestroyError) Unwrap() error { return e.cause }
 
 // An Origin is a stack that made owners which were never closed.
 type Origin struct {
-	Count int    // number of these owners
+	Count int64  // number of these owners
 	Stack string // in the format of a goroutine's trace
 }
 
@@ -78,7 +78,7 @@ const fewLabels = 10
 func (e *DestroyError) Error() string {
 	var parts []string
 	for _, p := range []struct {
-		n    int
+		n    int64
 		text string
 	}{
 		{e.NeverClosed, "were never closed"},

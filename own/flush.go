@@ -12,16 +12,16 @@ import (
 // what the collector found unreachable. A goroutine that does so in Own or Make, with
 // [Inline], counts as a worker meanwhile.
 type ReleaseStats struct {
-	Workers int // running workers
-	Batches int // batches that wait for a worker
+	Workers int64 // running workers
+	Batches int64 // batches that wait for a worker
 
 	Oldest     time.Duration // how long the oldest running release has taken; 0 if none runs
 	OldestPool string        // Options.Name of its pool
 }
 
-// Releases returns the state of the workers. A release function that does not
+// ReadReleases returns the state of the workers. A release function that does not
 // return shows as a growing Oldest.
-func Releases() ReleaseStats {
+func ReadReleases() ReleaseStats {
 	return ReleaseStats(worker.CurrentState())
 }
 

@@ -192,16 +192,16 @@ func (g *Group) TryUse(f func() error) error {
 // Size returns the number of bytes that the group has taken from its Memory, or
 // 0 if it is closed. It must not run at the same time as an allocation from the
 // group or its Close.
-func (g *Group) Size() int {
+func (g *Group) Size() int64 {
 	if g.Closed() {
 		return 0
 	}
 	if atomic.LoadUint64((*uint64)(g.state))&batch.Extra == 0 {
-		return groupBlock
+		return int64(groupBlock)
 	}
 	n := groupBlock + (*groupHeader)(g.owner.pointer()).bytes
 	runtime.KeepAlive(g)
-	return n
+	return int64(n)
 }
 
 // malloc is the slow path of Malloc.

@@ -80,13 +80,13 @@ func TestGroupOfAllSizes(t *testing.T) {
 			}
 			total += len(b)
 		}
-		if n := g.Size(); n < total || turn != 3 && n > 2*total+mostGrow {
+		if n := g.Size(); n < int64(total) || turn != 3 && n > int64(2*total+mostGrow) {
 			t.Errorf("a group has %d bytes for blocks of %d", n, total)
 		}
-		if st := m.Stats(); st.Live != 1 || st.Bytes != int64(g.Size()) {
+		if st := m.Stats(); st.Live != 1 || st.Bytes != g.Size() {
 			t.Errorf("%+v, with one group of %d", st, g.Size())
 		}
-		if st := h.Stats(); st.Bytes < int64(g.Size()) {
+		if st := h.Stats(); st.Bytes < g.Size() {
 			t.Errorf("the heap has given %d bytes to a group of %d", st.Bytes, g.Size())
 		}
 		g.Close()

@@ -264,7 +264,7 @@ func (w *world) ownUnder(t testing.TB, p *Pool, parent *thing, size int) *thing 
 func flush(t testing.TB) {
 	t.Helper()
 	if err := Flush(patient(t)); err != nil {
-		t.Fatalf("Flush: %v; %+v", err, Releases())
+		t.Fatalf("Flush: %v; %+v", err, ReadReleases())
 	}
 }
 
@@ -334,7 +334,7 @@ func collectAtMost(t testing.TB, n int, what string, done func() bool) {
 		gc(t)
 	}
 	if !done() {
-		t.Fatalf("not collected: %s; %+v", what, Releases())
+		t.Fatalf("not collected: %s; %+v", what, ReadReleases())
 	}
 }
 
@@ -348,7 +348,7 @@ func wait(t testing.TB, what string, done func() bool) {
 	ok := false
 	defer func() {
 		if !ok {
-			t.Logf("%+v", Releases())
+			t.Logf("%+v", ReadReleases())
 		}
 	}()
 	testwait.Until(t, what, done)
@@ -358,7 +358,7 @@ func wait(t testing.TB, what string, done func() bool) {
 // mustEnd waits until no worker is left.
 func mustEnd(t testing.TB) {
 	t.Helper()
-	wait(t, "the workers have ended", func() bool { return Releases() == ReleaseStats{} })
+	wait(t, "the workers have ended", func() bool { return ReadReleases() == ReleaseStats{} })
 }
 
 // mustMisuse runs f, which has to panic with a MisuseError of op that says each

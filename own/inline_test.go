@@ -298,7 +298,7 @@ func TestInlineFlushInABubble(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if err := Flush(ctx); err != nil {
-				t.Errorf("round %d: %v; %+v", i, err, Releases())
+				t.Errorf("round %d: %v; %+v", i, err, ReadReleases())
 			}
 		})
 	}

@@ -12,8 +12,8 @@ import (
 // nor found unreachable.
 type LiveOwner struct {
 	Label string // what [Handle.SetLabel] has set
-	Size  int64  // size of the resource in bytes, as Own or Resize was told
-	Uses  int    // calls of Use that are running
+	Size  int    // size of the resource in bytes, as Own or Resize was told
+	Uses  int64  // calls of Use that are running
 	Stack string // stack that made the owner: with Options.Trace, and of a sample with OnCollect or a LeakLevel
 }
 
@@ -31,7 +31,7 @@ func (p *Pool) Live() iter.Seq[LiveOwner] {
 		for _, b := range p.intake.Batches() {
 			entries = intake.OpenOnes(b, entries[:0])
 			for _, e := range entries {
-				o := LiveOwner{Label: e.Label, Size: e.Size, Uses: e.Uses}
+				o := LiveOwner{Label: e.Label, Size: int(e.Size), Uses: int64(e.Uses)}
 				if e.Origin != nil {
 					o.Stack = e.Origin.String()
 				}

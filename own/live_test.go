@@ -15,7 +15,7 @@ import (
 // sizes returns the sizes of open owners, sorted.
 func sizes(p *Pool) (all []int64) {
 	for o := range p.Live() {
-		all = append(all, o.Size)
+		all = append(all, int64(o.Size))
 	}
 	slices.Sort(all)
 	return all
@@ -75,7 +75,7 @@ func TestLiveTells(t *testing.T) {
 			} else if o.Label != "" {
 				t.Errorf("the label is %q", o.Label)
 			}
-			if !slices.Contains(frames(o.Stack), frame) || o.Uses != uses || o.Size != 10 {
+			if !slices.Contains(frames(o.Stack), frame) || o.Uses != int64(uses) || o.Size != 10 {
 				t.Errorf("%+v", o)
 			}
 		}

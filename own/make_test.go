@@ -316,10 +316,10 @@ func TestMakeInDrainPool(t *testing.T) {
 		t.Errorf("Drain: %d", n)
 	}
 	e := destroyError(t, p, waiting(0))
-	if e.NeverClosed != 0 || e.Queued != int(f.w.alive()) || e.Queued == 0 {
+	if e.NeverClosed != 0 || e.Queued != int64(f.w.alive()) || e.Queued == 0 {
 		t.Errorf("%+v, and %d are alive", e, f.w.alive())
 	}
-	if n := drainPool(p, 0); n != e.Queued || f.w.alive() != 0 {
+	if n := drainPool(p, 0); int64(n) != e.Queued || f.w.alive() != 0 {
 		t.Errorf("Drain: %d, %d are alive", n, f.w.alive())
 	}
 }

@@ -176,7 +176,7 @@ func TestMemoryTells(t *testing.T) {
 	m := NewMemory(h, MemoryOptions{Name: "Cache", Trace: true, OnCollect: func(c Collected) {
 		mu.Lock()
 		defer mu.Unlock()
-		count += c.Count
+		count += int(c.Count)
 		stack = c.Stack
 	}})
 	testcall.Aside(func() {

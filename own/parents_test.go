@@ -453,7 +453,7 @@ func TestForgottenFamilyIsTold(t *testing.T) {
 	}
 	n := 0
 	for len(found) > 0 {
-		n += (<-found).Count
+		n += int((<-found).Count)
 	}
 	if n != 20 {
 		t.Errorf("OnCollect was told of %d of 20", n)
@@ -516,7 +516,7 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 		}
 	}
 	e := destroyError(t, p, patient(t))
-	if e.NeverClosed != never || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 {
+	if e.NeverClosed != int64(never) || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 {
 		t.Errorf("%+v, want %d", e, never)
 	}
 	for _, m := range family {
@@ -612,7 +612,7 @@ func TestDeepFamilies(t *testing.T) {
 		"destroy": func(t testing.TB, w *world) {
 			p := w.pool(Options{})
 			list := chain(t, w, p)
-			if e := destroyError(t, p, patient(t)); e.NeverClosed != depth || e.Waiting != 0 {
+			if e := destroyError(t, p, patient(t)); e.NeverClosed != int64(depth) || e.Waiting != 0 {
 				t.Errorf("%v", e)
 			}
 			runtime.KeepAlive(list)

@@ -27,7 +27,7 @@ import (
 // Options.OnReleaseError.
 type ReleaseError struct {
 	Pool  string // Options.Name
-	Count int    // resources of that call of Release
+	Count int64  // resources of that call of Release
 	Err   error
 }
 
@@ -41,7 +41,7 @@ func (e ReleaseError) Unwrap() error { return e.Err }
 // Options.OnCollect.
 type Collected struct {
 	Pool  string // Options.Name
-	Count int    // owners, or Rooms, of one batch that were found unreachable and never closed
+	Count int64  // owners, or Rooms, of one batch that were found unreachable and never closed
 	Stack string // stack that made one of them: always with Options.Trace, else for a sample
 }
 
@@ -165,12 +165,12 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	if tell, name := o.OnCollect, p.spec.Name; tell != nil {
 		// The function must not refer to o, which has the parent's owner.
 		p.spec.OnCollect = func(count int, stack string) {
-			tell(Collected{Pool: name, Count: count, Stack: stack})
+			tell(Collected{Pool: name, Count: int64(count), Stack: stack})
 		}
 	}
 	if tell, name := o.OnReleaseError, p.spec.Name; tell != nil {
 		p.spec.OnReleaseError = func(count int, err error) {
-			tell(ReleaseError{Pool: name, Count: count, Err: err})
+			tell(ReleaseError{Pool: name, Count: int64(count), Err: err})
 		}
 	}
 	return p
@@ -373,7 +373,8 @@ func (p *Pool) make(o *owner) error {
 	return err
 }
 
-// Stats are the counters of a [Pool] or a [Memory].
+// Stats are the counters of a [Pool] or a [Memory]. When they agree with one another
+// [cheap.Stats] says.
 type Stats struct {
 	Live      int64 // resources that are owned and not released, queued ones included
 	Bytes     int64 // sizes of the resources in Live and Made, in bytes
@@ -387,8 +388,7 @@ type Stats struct {
 	OldestQueued time.Duration // how long the first of the queued releases has waited, of all pools of a Queue
 }
 
-// Stats returns the pool's counters. Under concurrent use the fields may not be
-// mutually consistent.
+// Stats returns the pool's counters.
 func (p *Pool) Stats() Stats {
 	p.mustBeMade("Stats")
 	p.statsMu.Lock()

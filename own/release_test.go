@@ -30,7 +30,7 @@ func (l *told) take() map[string]int {
 	defer l.mu.Unlock()
 	all := map[string]int{}
 	for _, e := range l.errs {
-		all[fmt.Sprint(e.Pool, ": ", e.Err)] += e.Count
+		all[fmt.Sprint(e.Pool, ": ", e.Err)] += int(e.Count)
 	}
 	l.errs = nil
 	return all

@@ -96,7 +96,7 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 			}
 			e := destroyError(t, p, waiting(0))
 			runtime.KeepAlive(&owners)
-			if len(e.Origins) != 1 || e.Origins[0].Count != len(owners) {
+			if len(e.Origins) != 1 || e.Origins[0].Count != int64(len(owners)) {
 				t.Fatalf("%+v", e)
 			}
 			if f := frames(e.Origins[0].Stack); !strings.HasPrefix(f[0], "own.TestTraceOfEveryWayToOwn.func") {
@@ -136,7 +136,7 @@ func (l *listener) sum() (n, stacks int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.told {
-		n += c.Count
+		n += int(c.Count)
 		if c.Stack != "" {
 			stacks++
 		}

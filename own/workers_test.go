@@ -41,7 +41,7 @@ func newBlocker(t testing.TB, n int) *blocker {
 // releases. Nothing else is queued, or ends, meanwhile.
 func (b *blocker) forget(t testing.TB, p *Pool, n int) {
 	t.Helper()
-	found := func() int { s := Releases(); return s.Workers + s.Batches }
+	found := func() int { s := ReadReleases(); return int(s.Workers + s.Batches) }
 	before := found()
 	testcall.Aside(func() {
 		for range n {
@@ -61,12 +61,12 @@ func turn(t testing.TB) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "turn"})
 	testcall.Aside(func() { w.own(t, p, 1<<20) })
-	before := Releases().Workers
+	before := ReadReleases().Workers
 	wait(t, "what takes its turn is released", func() bool {
 		cleanups(t)
 		return w.alive() == 0
 	})
-	wait(t, "its worker has ended", func() bool { return Releases().Workers <= before })
+	wait(t, "its worker has ended", func() bool { return ReadReleases().Workers <= before })
 }
 
 // TestBlockedReleaseStopsNobodyElse has one pool's releases block. The releases
@@ -132,20 +132,20 @@ func TestReleasesTellsOfTheOldest(t *testing.T) {
 	b := newBlocker(t, 10)
 	p := b.w.pool(Options{Name: "stuck"})
 	b.forget(t, p, 1)
-	before := Releases()
+	before := ReadReleases()
 	pass(time.Minute)
-	if s := Releases(); s.Workers != 1 || s.Batches != 0 || s.OldestPool != "stuck" || s.Oldest < before.Oldest+time.Minute {
+	if s := ReadReleases(); s.Workers != 1 || s.Batches != 0 || s.OldestPool != "stuck" || s.Oldest < before.Oldest+time.Minute {
 		t.Errorf("%+v, and a minute before %+v", s, before)
 	}
 	// A second that is younger.
 	younger := newBlocker(t, 10)
 	q := younger.w.pool(Options{Name: "younger"})
 	younger.forget(t, q, 1)
-	if s := Releases(); s.Workers != 2 || s.OldestPool != "stuck" {
+	if s := ReadReleases(); s.Workers != 2 || s.OldestPool != "stuck" {
 		t.Errorf("%+v", s)
 	}
 	b.open()
-	wait(t, "the oldest has returned", func() bool { return Releases().OldestPool == "younger" })
+	wait(t, "the oldest has returned", func() bool { return ReadReleases().OldestPool == "younger" })
 	younger.open()
 	flush(t)
 	mustEnd(t)
@@ -182,7 +182,7 @@ func TestStuckWorkersGiveWay(t *testing.T) {
 	b.forget(t, q, 20)
 	wait(t, "those of another are stuck", func() bool { return b.began.Load() == 2*worker.MostOfPool })
 	turn(t)
-	if s := Releases(); s.Workers != 2*worker.MostOfPool || s.Batches != 40-2*worker.MostOfPool || b.began.Load() != 2*worker.MostOfPool {
+	if s := ReadReleases(); s.Workers != 2*worker.MostOfPool || s.Batches != 40-2*worker.MostOfPool || b.began.Load() != 2*worker.MostOfPool {
 		t.Errorf("%+v, and %d releases have begun", s, b.began.Load())
 	}
 	b.open()
@@ -236,7 +236,7 @@ func TestWorkersOfAPool(t *testing.T) {
 	b.forget(t, p, 20)
 	must := func(batches int) {
 		t.Helper()
-		if s := Releases(); s.Workers != workers || s.Batches != batches {
+		if s := ReadReleases(); s.Workers != workers || s.Batches != int64(batches) {
 			t.Errorf("%+v, want %d workers and %d batches", s, workers, batches)
 		}
 	}
@@ -307,7 +307,7 @@ func TestReleaseDoesWhatItLikes(t *testing.T) {
 		}
 		w.ownUnder(t, q, w.own(t, p, 16), 16)
 		p.Stats()
-		Releases()
+		ReadReleases()
 	}
 	testcall.Aside(func() { w.own(t, p, 16) })
 	collect(t, "all but what is held", func() bool { return runs.Load() > 30 && w.alive() == 1 })
@@ -353,7 +353,7 @@ func TestNothingRunsWhileNothingIsToBeReleased(t *testing.T) {
 	b.open()
 	flush(t)
 	held := b.w.own(t, p, 16)
-	wait(t, "the workers have ended", func() bool { return Releases() == ReleaseStats{} && runtime.NumGoroutine() <= before })
+	wait(t, "the workers have ended", func() bool { return ReadReleases() == ReleaseStats{} && runtime.NumGoroutine() <= before })
 	held.Close()
 	mustDestroy(t, p)
 }

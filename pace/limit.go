@@ -33,7 +33,7 @@ type LimitError struct {
 	ToDrain int64
 
 	// Arenas is Stats.Arenas.
-	Arenas int
+	Arenas int64
 
 	// Verdict says what holds the memory of the process, and what to do, as package inspect says it. It is
 	// "" if the limit of one heap or account was met, and where that is not known.
@@ -61,7 +61,7 @@ func (e *LimitError) Error() string {
 	if e.ToDrain > 0 {
 		stuck += fmt.Sprintf("; %d releases wait until the program calls Queue.Drain", e.ToDrain)
 	}
-	if e.Arenas > mostArenas() {
+	if e.Arenas > int64(mostArenas()) {
 		stuck += fmt.Sprintf("; malloc has %d arenas, what is free in one is of no use to the others: import github.com/cheapgo/cheap/libc/arenas", e.Arenas)
 	}
 	if e.Verdict != "" {
@@ -98,7 +98,7 @@ func (p *pacer) refusal(n, stuck int64) error {
 		limit, used, verdict = 0, 0, "" // the request fits: the limit of one heap or account was met
 	}
 	return &LimitError{
-		Wanted: n, Limit: limit, Used: used, Arenas: int(p.arenas.Load()), Go: r.total, Held: account.Process.Held(), Reclaimable: reclaimable,
+		Wanted: n, Limit: limit, Used: used, Arenas: int64(p.arenas.Load()), Go: r.total, Held: account.Process.Held(), Reclaimable: reclaimable,
 		Rooms: account.Process.Reserved(), Stuck: stuck, ToDrain: account.Process.ToDrain.Load(), Verdict: verdict,
 	}
 }

@@ -172,8 +172,8 @@ func SetLimit(bytes int64) int64 {
 	return was
 }
 
-// Stats are the counters of pacing since Start, and some current values. Under
-// concurrent use the fields may not be mutually consistent.
+// Stats are the counters of pacing since Start, and some current values. When
+// they agree with one another [cheap.Stats] says.
 type Stats struct {
 	Cycles   int64         // collections started by this package
 	CPUTime  time.Duration // processor time of these collections
@@ -200,7 +200,7 @@ type Stats struct {
 
 	// Arenas is the number of arenas that glibc's malloc had when there was little room for the first
 	// time. It is 0 until then, and if their number is bounded, as package libc/arenas does.
-	Arenas int
+	Arenas int64
 
 	// GoLimit is the runtime's memory limit as this package has set it. It is 0
 	// without a Limit, after Stop, and after the program itself has changed the
@@ -232,7 +232,7 @@ func ReadStats() Stats {
 	st.Waits, st.WaitTime = p.stats.waits.Load(), time.Duration(p.stats.waited.Load())
 	st.Refusals = p.stats.refusals.Load()
 	st.Trims, st.Trimmed = giveback.Trims.Load()-p.stats.trims, giveback.Trimmed.Load()-p.stats.trimmed
-	st.Arenas = int(p.arenas.Load())
+	st.Arenas = int64(p.arenas.Load())
 	p.mu.Lock()
 	st.LastCPU, st.Due, st.Why = p.collector.cost(), p.aimed.at, p.aimed.why
 	if p.metered.Load() && p.gauge.room != noBound {

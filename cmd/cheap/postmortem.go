@@ -46,7 +46,7 @@ func postmortemCommand(args []string, stdout, stderr io.Writer) error {
 		return usagef("unexpected argument %q; there is one file", flags.Arg(1))
 	}
 	name := flags.Arg(0)
-	report, err := blackbox.Read(name)
+	report, err := blackbox.ReadReport(name)
 	if err != nil {
 		return usagef("%s", strings.TrimPrefix(err.Error(), "cheap: "))
 	}

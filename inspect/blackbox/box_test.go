@@ -46,7 +46,7 @@ func inBubble(t *testing.T, o Options, f func(b *Box, c *container)) {
 		if err := b.Stop(); err != nil {
 			t.Error(err)
 		}
-		if r, err := Read(o.File); err != nil || r.State != Stopped || r.Damaged > 0 {
+		if r, err := ReadReport(o.File); err != nil || r.State != Stopped || r.Damaged > 0 {
 			t.Errorf("%v, %+v", err, r)
 		}
 	})
@@ -84,7 +84,7 @@ func TestNotice(t *testing.T) {
 		}
 		step(89, 10*time.Minute, 0)
 		step(91, time.Second, 1)
-		if r, err := Read(b.file.f.Name()); err != nil || r.Last.Container.Charged != 91*mib {
+		if r, err := ReadReport(b.file.f.Name()); err != nil || r.Last.Container.Charged != 91*mib {
 			t.Errorf("the box does not have what the notice says: %v, %+v", err, r.Last)
 		}
 		step(99, 10*time.Minute, 1) // it has not fallen
@@ -159,7 +159,7 @@ func TestStart(t *testing.T) {
 	if err := errors.Join(b.Record(), b.Err(), b.Stop(), b.Stop(), b.Record()); err != nil {
 		t.Error(err)
 	}
-	r, err := Read(path)
+	r, err := ReadReport(path)
 	if err != nil || r.State != Stopped {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -198,7 +198,7 @@ func TestHammer(t *testing.T) {
 				if err := b.Record(); err != nil {
 					t.Error(err)
 				}
-				if r, err := Read(path); err != nil || r.Last == nil {
+				if r, err := ReadReport(path); err != nil || r.Last == nil {
 					t.Errorf("%v, %+v", err, r)
 				}
 			}
@@ -210,7 +210,7 @@ func TestHammer(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if r, err := Read(path); err != nil || r.State != Stopped {
+	if r, err := ReadReport(path); err != nil || r.State != Stopped {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -261,7 +261,7 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait() // it was killed
-		r, err := Read(path)
+		r, err := ReadReport(path)
 		if err != nil || r.Last == nil || r.Last.Number < 100 || r.Damaged > 1 || r.State != Ended && r.State != Unknown {
 			t.Fatalf("%v, %+v", err, r)
 		}

@@ -116,7 +116,7 @@ func TestNoRegularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if _, err := Read(pipe); !errors.Is(err, ErrNoBox) {
+	if _, err := ReadReport(pipe); !errors.Is(err, ErrNoBox) {
 		t.Errorf("a pipe: %v", err)
 	}
 	if k := readKills(os.DevNull); k != nil {

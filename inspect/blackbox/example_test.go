@@ -30,7 +30,7 @@ func Example() {
 	if err := box.Stop(); err != nil {
 		log.Fatal(err)
 	}
-	report, err := blackbox.Read(file)
+	report, err := blackbox.ReadReport(file)
 	if err != nil {
 		log.Fatal(err)
 	}

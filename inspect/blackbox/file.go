@@ -163,9 +163,9 @@ func (f *file) write(r *Record) error {
 
 func (f *file) close() error { return f.f.Close() }
 
-// Read reads the black box in a file. A process may be writing it. The error wraps [ErrNoBox] if the
+// ReadReport reads the black box in a file. A process may be writing it. The error wraps [ErrNoBox] if the
 // file is something else.
-func Read(path string) (*Report, error) {
+func ReadReport(path string) (*Report, error) {
 	// Opening a named pipe waits for a writer.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, fmt.Errorf("%w: %s is no regular file", ErrNoBox, path)

@@ -65,17 +65,17 @@ func TestOverwrite(t *testing.T) {
 	if before == nil || before.State != Ended || before.Last.Number != 2 {
 		t.Fatalf("the report of the process before is %+v", before)
 	}
-	if r, err := Read(kept); err != nil || r.Last.Number != 2 || r.State != Ended && r.State != Unknown {
+	if r, err := ReadReport(kept); err != nil || r.Last.Number != 2 || r.State != Ended && r.State != Unknown {
 		t.Errorf("the kept file: %v, %+v", err, r)
 	}
-	if r, err := Read(path); err != nil || r.Last != nil {
+	if r, err := ReadReport(path); err != nil || r.Last != nil {
 		t.Errorf("the new file: %v, %+v", err, r)
 	}
 	last := aRecord(time.Now())
 	last.Stopped = true
 	write(last)
 	f.close()
-	if r, err := Read(path); err != nil || r.State != Stopped {
+	if r, err := ReadReport(path); err != nil || r.State != Stopped {
 		t.Errorf("after Stop: %v, %+v", err, r)
 	}
 	f, before = mustCreate(t, path)
@@ -83,7 +83,7 @@ func TestOverwrite(t *testing.T) {
 	if before != nil {
 		t.Errorf("a process that has ended in order has a report: %+v", before)
 	}
-	if r, err := Read(kept); err != nil || r.Last.Number != 2 {
+	if r, err := ReadReport(kept); err != nil || r.Last.Number != 2 {
 		t.Errorf("the kept file: %v, %+v", err, r)
 	}
 	for _, name := range []string{path, kept} {
@@ -128,7 +128,7 @@ func TestKeptAsIs(t *testing.T) {
 			if (before != nil) != row.folder {
 				t.Errorf("the report of the process before is %+v", before)
 			}
-			if r, err := Read(path); err != nil || r.Last.Number != 1 {
+			if r, err := ReadReport(path); err != nil || r.Last.Number != 1 {
 				t.Errorf("%v, %+v", err, r)
 			}
 			if kept, err := os.ReadFile(path + ".previous"); !row.folder && (err != nil || !bytes.Equal(kept, b)) {
@@ -175,7 +175,7 @@ func TestNotABox(t *testing.T) {
 	if now, err := os.ReadFile(other); err != nil || !bytes.Equal(now, text) {
 		t.Errorf("the file is changed: %v", err)
 	}
-	if _, err := Read(other); !errors.Is(err, ErrNoBox) {
+	if _, err := ReadReport(other); !errors.Is(err, ErrNoBox) {
 		t.Error(err)
 	}
 }
@@ -211,7 +211,7 @@ func TestUnderTheWriter(t *testing.T) {
 		if err := f.write(aRecord(time.Now())); err != nil {
 			t.Fatal(err)
 		}
-		if r, err := Read(path); err != nil || r.Last.Number != int64(i+1) || r.Process.PID != aProcess.PID || r.Damaged > 0 {
+		if r, err := ReadReport(path); err != nil || r.Last.Number != int64(i+1) || r.Process.PID != aProcess.PID || r.Damaged > 0 {
 			t.Fatalf("record %d: %v, %+v", i+1, err, r)
 		}
 	}
@@ -247,7 +247,7 @@ func TestOneProcess(t *testing.T) {
 		if !errors.Is(err, ErrBusy) {
 			os.Exit(1)
 		}
-		if r, err := Read(path); err != nil || r.State != Running || r.Last.Number != 1 {
+		if r, err := ReadReport(path); err != nil || r.State != Running || r.Last.Number != 1 {
 			os.Exit(2)
 		}
 	}, variable+"="+path)
@@ -257,7 +257,7 @@ func TestOneProcess(t *testing.T) {
 	if err := f.write(aRecord(time.Now())); err != nil {
 		t.Error(err)
 	}
-	if r, err := Read(path); err != nil || r.Last.Number != 2 {
+	if r, err := ReadReport(path); err != nil || r.Last.Number != 2 {
 		t.Errorf("%v, %+v", err, r)
 	}
 }
@@ -288,13 +288,13 @@ func TestFull(t *testing.T) {
 	}
 	f.f.Close()
 	f.f = good
-	if r, err := Read(path); err != nil || r.Last.Number != 1 || r.Damaged != 0 {
+	if r, err := ReadReport(path); err != nil || r.Last.Number != 1 || r.Damaged != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if err := f.write(aRecord(time.Now())); err != nil {
 		t.Error(err)
 	}
-	if r, err := Read(path); err != nil || r.Last.Number != 2 {
+	if r, err := ReadReport(path); err != nil || r.Last.Number != 2 {
 		t.Errorf("%v, %+v", err, r)
 	}
 	f.close()

@@ -198,7 +198,7 @@ func FuzzDecode(f *testing.F) {
 
 // TestOtherVersions reads a file that version 1 has written, and refuses what no version has.
 func TestOtherVersions(t *testing.T) {
-	r, err := Read("testdata/version1.box")
+	r, err := ReadReport("testdata/version1.box")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ type Allocator struct {
 	mu    sync.Mutex
 	live  map[uintptr]block
 	freed map[uintptr]block
-	bytes int
+	bytes int64
 }
 
 // A block is a block of an Allocator.
@@ -120,7 +120,7 @@ func (a *Allocator) add(p unsafe.Pointer, size int, made []uintptr, fill bool) u
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.live[uintptr(p)] = block{size: size, made: made}
-	a.bytes += size
+	a.bytes += int64(size)
 	return p
 }
 
@@ -244,7 +244,7 @@ func (a *Allocator) free(op string, ptr unsafe.Pointer, by []uintptr) {
 	b, ok := a.live[uintptr(ptr)]
 	if ok {
 		delete(a.live, uintptr(ptr))
-		a.bytes -= b.size
+		a.bytes -= int64(b.size)
 		if len(a.freed) >= mostFreed {
 			clear(a.freed)
 		}
@@ -289,7 +289,7 @@ func damage(at uintptr, b block) int {
 }
 
 // Size returns the sum of the sizes of all blocks, in bytes, as they were asked for.
-func (a *Allocator) Size() int {
+func (a *Allocator) Size() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.bytes
@@ -304,7 +304,7 @@ type TestingT interface {
 // AssertSize fails the test if the blocks have not size bytes together. It lists them, with
 // the stacks that allocated them. It also fails the test if a byte behind a block was written
 // to.
-func (a *Allocator) AssertSize(t TestingT, size int) {
+func (a *Allocator) AssertSize(t TestingT, size int64) {
 	t.Helper()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -333,5 +333,5 @@ func (a *Allocator) AssertSize(t TestingT, size int) {
 		}
 		lines = append(lines, fmt.Sprintf("%s of %s, allocated by\n%s", plural(sums[made].blocks, "block"), bytes(sums[made].bytes), strings.TrimSuffix(made, "\n")))
 	}
-	t.Errorf("leaktest: %s are allocated, want %d:\n%s", bytes(int64(a.bytes)), size, strings.Join(lines, "\n"))
+	t.Errorf("leaktest: %s are allocated, want %d:\n%s", bytes(a.bytes), size, strings.Join(lines, "\n"))
 }

@@ -46,10 +46,7 @@ func takeSnapshot(generation uint64) snapshot {
 	others := map[string]bool{"own": true, "own, C heap": true} // the accounts of the pools
 	for _, h := range cheap.Heaps() {
 		others[h.Name()] = true
-		st, ok := h.TryStats()
-		if !ok {
-			continue // destroyed meanwhile
-		}
+		st := h.Stats()
 		if h == cheap.Default() {
 			st.Blocks -= leaks.ArenaBlocks.Load()
 		}

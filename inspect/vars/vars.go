@@ -15,7 +15,7 @@ func Publish(name string) { expvar.Publish(name, expvar.Func(read)) }
 
 func read() any {
 	all := map[string]any{}
-	for _, s := range inspect.Read() {
+	for _, s := range inspect.ReadMetrics() {
 		if len(s.Metric.Labels) == 0 {
 			all[s.Metric.Name] = s.Value
 			continue

@@ -233,7 +233,7 @@ func (m *heapModel) Check(t *rapid.T) {
 func (m *heapModel) finish(t *rapid.T) {
 	if n := m.live.Len(); n > 0 {
 		var live *cheap.LiveError
-		if err := m.h.Destroy(); !errors.As(err, &live) || live.Blocks != n || live.Bytes != m.live.Bytes() {
+		if err := m.h.Destroy(); !errors.As(err, &live) || live.Blocks != int64(n) || live.Bytes != m.live.Bytes() {
 			t.Fatalf("Destroy with %d live blocks of %d bytes: %v", n, m.live.Bytes(), err)
 		}
 	}

@@ -289,7 +289,7 @@ func (m *ownModel) collect() {
 // settle waits until nothing is released any more.
 func (m *ownModel) settle() {
 	testwait.Until(m.test, "the releases have ended", func() bool {
-		return !gcwatch.Walking() && own.Releases() == own.ReleaseStats{}
+		return !gcwatch.Walking() && own.ReadReleases() == own.ReleaseStats{}
 	})
 }
 
@@ -364,7 +364,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 		t.Fatal(err)
 	}
 	// The collector may have found what was forgotten, or not.
-	if e.NeverClosed < open || e.NeverClosed > open+forgotten {
+	if e.NeverClosed < int64(open) || e.NeverClosed > int64(open+forgotten) {
 		t.Fatalf("never closed: %d, want %d to %d", e.NeverClosed, open, open+forgotten)
 	}
 	if forgotten == 0 && (e.InUse != want.InUse || e.Waiting != want.Waiting || int64(e.Queued) != p.Stats().Queued || e.Releasing != 0) {

@@ -144,7 +144,7 @@ func TestBubbleLeavesOwners(t *testing.T) {
 		inside.Close()
 		testwait.Until(t, "a release is stuck", func() bool {
 			runtime.GC()
-			return own.Releases().Oldest > 150*time.Millisecond
+			return own.ReadReleases().Oldest > 150*time.Millisecond
 		})
 		synctest.Test(t, func(t *testing.T) {
 			var o own.Number[uintptr]
@@ -164,7 +164,7 @@ func TestBubbleLeavesOwners(t *testing.T) {
 		if err := p.Destroy(t.Context()); err != nil {
 			t.Error(err)
 		}
-		testwait.Until(t, "the workers end", func() bool { return own.Releases() == own.ReleaseStats{} })
+		testwait.Until(t, "the workers end", func() bool { return own.ReadReleases() == own.ReleaseStats{} })
 		goleak.VerifyNone(t)
 	})
 }

@@ -197,7 +197,7 @@ func (m *tierModel) mustNotDestroy(t *rapid.T, f *cheap.FixedBlock) {
 		return
 	}
 	var live *cheap.LiveError
-	if err := f.Destroy(); !errors.As(err, &live) || live.Blocks != n || live.Bytes != int64(n*f.Stride()) {
+	if err := f.Destroy(); !errors.As(err, &live) || live.Blocks != int64(n) || live.Bytes != int64(n*f.Stride()) {
 		t.Fatalf("Destroy with %d live blocks: %v", n, err)
 	}
 	m.Check(t)

@@ -17,7 +17,7 @@ import (
 )
 
 // Register makes an observable instrument for each metric of [inspect.Metrics]. A collection is
-// one [inspect.Read], which stops nothing. Unregister of the result ends it.
+// one [inspect.ReadMetrics], which stops nothing. Unregister of the result ends it.
 func Register(meter metric.Meter) (metric.Registration, error) {
 	instruments := map[string]metric.Float64Observable{}
 	var all []metric.Observable
@@ -37,7 +37,7 @@ func Register(meter metric.Meter) (metric.Registration, error) {
 		all = append(all, i)
 	}
 	return meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		for _, s := range inspect.Read() {
+		for _, s := range inspect.ReadMetrics() {
 			attributes := make([]attribute.KeyValue, len(s.Labels))
 			for i, label := range s.Labels {
 				attributes[i] = attribute.String(s.Metric.Labels[i], strings.ToValidUTF8(label, "\uFFFD"))

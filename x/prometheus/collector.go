@@ -14,7 +14,7 @@ import (
 )
 
 // NewCollector returns a collector of all metrics of [inspect.Metrics]. A scrape is one
-// [inspect.Read], which stops nothing.
+// [inspect.ReadMetrics], which stops nothing.
 func NewCollector() prometheus.Collector {
 	c := &collector{descs: map[string]*prometheus.Desc{}}
 	for _, m := range inspect.Metrics() {
@@ -36,7 +36,7 @@ func (c *collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect sends the values.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	for _, s := range inspect.Read() {
+	for _, s := range inspect.ReadMetrics() {
 		kind := prometheus.GaugeValue
 		if s.Metric.Kind == inspect.Counter {
 			kind = prometheus.CounterValue

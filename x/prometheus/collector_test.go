@@ -41,7 +41,7 @@ func TestLint(t *testing.T) {
 func TestCollect(t *testing.T) {
 	heap(t, "collected")
 	number := ""
-	for _, s := range inspect.Read() {
+	for _, s := range inspect.ReadMetrics() {
 		if s.Metric.Name == "cheap_heap_blocks" && s.Labels[0] == "collected" {
 			number = s.Labels[1]
 		}

@@ -94,7 +94,7 @@ func (c *cache) sum(name string) (float64, time.Time) {
 	defer c.mu.Unlock()
 	if time.Since(c.at) > fresh {
 		c.sums, c.at = map[string]float64{}, time.Now()
-		for _, s := range inspect.Read() {
+		for _, s := range inspect.ReadMetrics() {
 			c.sums[s.Metric.Name] += s.Value
 		}
 	}

@@ -66,7 +66,7 @@ func panics() {
 func now() (used int64, jemalloc bool, st cmem.Stats) {
 	for {
 		before, _ := cwork.Used()
-		st = cmem.Read()
+		st = cmem.ReadStats()
 		if used, jemalloc = cwork.Used(); used == before {
 			return used, jemalloc, st
 		}

@@ -32,11 +32,11 @@ func TestOperators(t *testing.T) {
 		for _, k := range cxxtest.All() {
 			const times, size = 5000, 100
 			news, deletes := cxxtest.Called()
-			before := cmem.Read()
+			before := cmem.ReadStats()
 			if s := k.Pairs(times, size); s != "" {
 				t.Errorf("rate %d, %s: %s", rate, k.Name, s)
 			}
-			after := cmem.Read()
+			after := cmem.ReadStats()
 			mallocs, frees, bytes := after.Mallocs-before.Mallocs, after.Frees-before.Frees, after.Bytes-before.Bytes
 			// The operators of the program have a mark in front of the block.
 			if mallocs < times || mallocs > times+few || frees < times || frees > times+few || bytes < times*size || bytes > times*192+100_000 {
@@ -62,13 +62,13 @@ func TestOperatorsLive(t *testing.T) {
 	cxxtest.All()[0].Pairs(600, 1000) // the thread looks at the rate
 	for _, k := range cxxtest.All() {
 		const size, near = 3_000_000, 50_000
-		before := cmem.Read().Live
+		before := cmem.ReadStats().Live
 		p := k.Make(size)
-		if n := cmem.Read().Live - before; n < size-near || n > size+near {
+		if n := cmem.ReadStats().Live - before; n < size-near || n > size+near {
 			t.Errorf("%s: %d bytes are in use, want %d", k.Name, n, size)
 		}
 		k.Destroy(p, size)
-		if n := cmem.Read().Live - before; n < -near || n > near {
+		if n := cmem.ReadStats().Live - before; n < -near || n > near {
 			t.Errorf("%s: %d bytes are in use after delete", k.Name, n)
 		}
 	}
@@ -77,11 +77,11 @@ func TestOperatorsLive(t *testing.T) {
 // TestNewFails asks each operator for memory that there is not.
 func TestNewFails(t *testing.T) {
 	for _, k := range cxxtest.All() {
-		before := cmem.Read().Bytes
+		before := cmem.ReadStats().Bytes
 		if s := k.Fails(); s != "" {
 			t.Errorf("%s: %s", k.Name, s)
 		}
-		if n := cmem.Read().Bytes - before; n < 0 || n > 100_000 {
+		if n := cmem.ReadStats().Bytes - before; n < 0 || n > 100_000 {
 			t.Errorf("%s: %d bytes counted of a request that failed", k.Name, n)
 		}
 	}
@@ -94,7 +94,7 @@ func TestNewHandled(t *testing.T) {
 		return // the operators of the program do not repeat it
 	}
 	for _, k := range cxxtest.All() {
-		before := cmem.Read()
+		before := cmem.ReadStats()
 		p, s := k.Handled(size)
 		// A preloaded allocator keeps the addresses of a block that was freed.
 		if s != "" && (p == nil || os.Getenv("CXXTEST_CHILD") == "") {
@@ -104,7 +104,7 @@ func TestNewHandled(t *testing.T) {
 			continue
 		}
 		k.Destroy(p, size)
-		after := cmem.Read()
+		after := cmem.ReadStats()
 		if n := after.Bytes - before.Bytes; n < size || n > size+size/2 {
 			t.Errorf("%s: %d bytes, want %d", k.Name, n, size)
 		}

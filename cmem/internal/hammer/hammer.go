@@ -42,7 +42,7 @@ func Run(t *testing.T, d time.Duration, extra func()) {
 		t.Error(err)
 	}
 	defer pprof.StopCPUProfile()
-	before := cmem.Read()
+	before := cmem.ReadStats()
 	end := time.Now().Add(d)
 	goOn := func(steps int) bool {
 		if d == 0 {
@@ -78,7 +78,7 @@ func Run(t *testing.T, d time.Duration, extra func()) {
 		Check(t)
 	}
 	all.Wait()
-	after := cmem.Read()
+	after := cmem.ReadStats()
 	t.Logf("%d samples of %d blocks in %d steps; %d forks, %d times SQLite, %d profiles", after.Samples-before.Samples, after.Mallocs-before.Mallocs, taken.Load(), forks.n, queries.n, profiles)
 	if left := after.Mapped - before.Mapped; left >= int64(os.Getpagesize()) || left < -1 { // the sums are rounded
 		t.Errorf("%d bytes are mapped more", left)

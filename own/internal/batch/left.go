@@ -2,8 +2,8 @@ package batch
 
 // An Unclosed adds up entries that are neither closed nor found by the collector.
 type Unclosed struct {
-	N       int
-	Origins map[Stack]int // of batches that record each origin
+	N       int64
+	Origins map[Stack]int64 // of batches that record each origin
 	Labels  []string
 }
 
@@ -16,7 +16,7 @@ func (u *Unclosed) Add(b *Batch) {
 		u.N++
 		if b.Every() {
 			if u.Origins == nil {
-				u.Origins = map[Stack]int{}
+				u.Origins = map[Stack]int64{}
 			}
 			u.Origins[e.Origin.Stack()]++
 		}
@@ -28,10 +28,10 @@ func (u *Unclosed) Add(b *Batch) {
 
 // Left adds up the entries of sealed batches that are not released: those in Use,
 // those that wait for children, and the others.
-func Left(batches []*Batch) (inUse, waiting, others int) {
+func Left(batches []*Batch) (inUse, waiting, others int64) {
 	for _, b := range batches {
 		gone, _ := b.Gone()
-		others += int(b.n) - gone
+		others += int64(b.n) - int64(gone)
 		b.mu.Lock()
 		for i := range b.n {
 			if s := b.State(i); s&usesMask != 0 {

@@ -58,7 +58,7 @@ func TestHoldEndsWithItsOwner(t *testing.T) {
 				first.Close()
 			}
 			row.give(&c, second)
-			if n := Calls.Stats().Held; n != held {
+			if n := Calls.Stats().Held; n != int64(held) {
 				t.Errorf("%s: %d are held, want %d", row.name, n, held)
 			}
 			c.Clear()

@@ -67,7 +67,7 @@ func none(t testing.TB) {
 	t.Helper()
 	defer func() {
 		if t.Failed() {
-			t.Logf("%d objects are alive; %+v; %+v, %+v", Alive(), own.Releases(), Calls.Stats(), Threaded.Stats())
+			t.Logf("%d objects are alive; %+v; %+v, %+v", Alive(), own.ReadReleases(), Calls.Stats(), Threaded.Stats())
 		}
 	}()
 	collectUntil(t, "all objects are freed", func() bool { return Alive() == 0 })

@@ -291,7 +291,7 @@ func replaceStuck() {
 
 // A State describes the workers.
 type State struct {
-	Workers, Batches int
+	Workers, Batches int64
 	Oldest           time.Duration
 	OldestPool       string
 }
@@ -301,7 +301,7 @@ func CurrentState() State {
 	work.mu.Lock()
 	defer work.mu.Unlock()
 	now := Now()
-	st := State{Workers: len(work.workers), Batches: work.batches}
+	st := State{Workers: int64(len(work.workers)), Batches: int64(work.batches)}
 	for _, w := range work.workers {
 		if d := now.Sub(w.since); d >= st.Oldest {
 			st.Oldest, st.OldestPool = d, w.jobs[0].Batch.Spec.Name

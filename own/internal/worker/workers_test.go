@@ -87,7 +87,7 @@ func TestTimerOnlyWhileAPoolWaits(t *testing.T) {
 	quick.kill(1)
 	pass(StuckAfter - 1)
 	replaceStuck()
-	if s := CurrentState(); s.Workers != fewBusy() {
+	if s := CurrentState(); s.Workers != int64(fewBusy()) {
 		t.Errorf("%+v, and no worker is stuck yet", s)
 	}
 	pass(1)

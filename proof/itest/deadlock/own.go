@@ -44,11 +44,11 @@ func useOwn() {
 		}
 	}
 	closed.Close()
-	for own.Releases().Oldest < 150*time.Millisecond {
+	for own.ReadReleases().Oldest < 150*time.Millisecond {
 		runtime.GC()
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println("busy:", own.Releases().Workers > 0)
+	fmt.Println("busy:", own.ReadReleases().Workers > 0)
 	close(stuck)
 	for released.Load() < n+1 {
 		runtime.GC()
@@ -56,8 +56,8 @@ func useOwn() {
 			panic(err)
 		}
 	}
-	for own.Releases() != (own.ReleaseStats{}) {
+	for own.ReadReleases() != (own.ReleaseStats{}) {
 		time.Sleep(time.Millisecond)
 	}
-	fmt.Println("busy:", own.Releases().Workers > 0)
+	fmt.Println("busy:", own.ReadReleases().Workers > 0)
 }
