@@ -58,6 +58,23 @@
 // If there is no memory, or a limit is reached, Malloc returns nil; TryMalloc returns the
 // reason. If the arguments are wrong, a function panics with a MisuseError.
 //
+// # Words for an end
+//
+// Each word has one meaning, in all packages.
+//
+//   - Close ends what a program holds: an owner, a pool, a Memory, a Group, a Room, an
+//     Account. It always ends it, and reports what was left. It does not wait; where
+//     something may go on meanwhile, CloseWait does.
+//   - Free ends one block. It returns no error, because a wrong Free panics.
+//   - Destroy ends an allocator. Unlike Close it refuses, and changes nothing, while blocks of a
+//     Heap or a FixedBlock are live; DestroyAll ends them, too.
+//   - Reset ends what an object has, and not the object. FreeAll of an Arena gives
+//     its memory back besides; Release of an Arena is a Reset to a [Mark].
+//   - Put gives an object to the pool that GetArena or calls.Get has taken it from: another
+//     goroutine may get it next.
+//   - Stop ends what a Start has begun, and Start may begin it again. End of a calls.Repeat is
+//     where a loop in a recording ends: nothing is released.
+//
 // # What is not promised
 //
 //   - A pointer that is freed after its block was allocated again frees the new block. No

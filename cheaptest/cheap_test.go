@@ -171,7 +171,7 @@ func TestPooledArena(t *testing.T) {
 func TestGroup(t *testing.T) {
 	memory := own.NewMemory(newHeap(t), own.MemoryOptions{Name: "cheaptest"})
 	defer func() {
-		if err := memory.Destroy(t.Context()); err != nil {
+		if err := memory.CloseWait(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}()

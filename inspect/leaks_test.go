@@ -41,7 +41,7 @@ func ownOne(t testing.TB, p *own.Pool, size int) *own.Handle[unsafe.Pointer] {
 func newPool(t testing.TB, name string, l Level) *own.Pool {
 	p := own.NewPool(own.Options{Name: name, Release: func(any, []uintptr) error { return nil }})
 	p.SetLeakLevel(l)
-	t.Cleanup(func() { p.Destroy(context.Background()) })
+	t.Cleanup(func() { p.CloseWait(context.Background()) })
 	return p
 }
 
@@ -97,7 +97,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 		top, rounds = 20, 40
 	}
 	p := own.NewPool(own.Options{Name: "planted.Pool", Pinned: 1 << 30, Release: func(any, []uintptr) error { return nil }})
-	defer p.Destroy(context.Background())
+	defer p.CloseWait(context.Background())
 	p.SetLeakLevel(LeaksSampled)
 	held := make([]own.Handle[unsafe.Pointer], 0, rounds*(top*many+(sites-top)*few))
 	var sizes [sites]int

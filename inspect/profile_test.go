@@ -322,7 +322,7 @@ func TestProfileOfMemory(t *testing.T) {
 	for i := range keep {
 		keep[i].Close()
 	}
-	if err := m.Destroy(t.Context()); err != nil { // before the heap
+	if err := m.CloseWait(t.Context()); err != nil { // before the heap
 		t.Error(err)
 	}
 }

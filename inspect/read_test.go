@@ -225,7 +225,7 @@ func TestMerge(t *testing.T) {
 func TestHammerRead(t *testing.T) {
 	h := newHeap(t, "hammer-read")
 	pool := own.NewPool(own.Options{Name: "hammer-read", Numbers: true, Release: func(any, []uintptr) error { return nil }})
-	defer pool.Destroy(t.Context()) // the error tells of the owners that were never closed
+	defer pool.CloseWait(t.Context()) // the error tells of the owners that were never closed
 	var stop atomic.Bool
 	var work sync.WaitGroup
 	defer func() { stop.Store(true); work.Wait() }()
@@ -282,7 +282,7 @@ func TestHammerRead(t *testing.T) {
 			if err := n.Own(q, 1, 1); err != nil {
 				t.Error(err)
 			}
-			if err := q.Destroy(t.Context()); err == nil {
+			if err := q.CloseWait(t.Context()); err == nil {
 				t.Error("Destroy does not say that an owner was never closed")
 			}
 			runtime.KeepAlive(&n)

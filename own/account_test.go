@@ -103,9 +103,9 @@ func TestAccountIsExact(t *testing.T) {
 			}
 		}
 		must("some forgotten")
-		p.Destroy(waiting(0))
+		p.CloseWait(waiting(0))
 		must("one pool destroyed")
-		q.Destroy(waiting(0))
+		q.CloseWait(waiting(0))
 		must("both destroyed, one to be drained")
 		drainPool(q, 0)
 		must("in the end")
@@ -156,7 +156,7 @@ func TestGrowthNotifies(t *testing.T) {
 			t.Errorf("%s: Pressure was not called for %d bytes more", name, size)
 		}
 		m.Close()
-		p.Destroy(waiting(0))
+		p.CloseWait(waiting(0))
 	}
 }
 
@@ -280,7 +280,7 @@ func TestReserve(t *testing.T) {
 	}
 	mustHold(size)
 	for range 2 {
-		room.Release()
+		room.Close()
 		mustHold(0)
 	}
 	var o object
@@ -303,12 +303,12 @@ func TestReserve(t *testing.T) {
 				t.Errorf("%s at the bound: %v", name, err)
 			}
 			mustHold(2 * size)
-			room.Release()
+			room.Close()
 		} else if err := own(m); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		mustHold(size)
-		room.Release() // a copy of it has ended
+		room.Close() // a copy of it has ended
 		mustHold(size)
 		m.Close()
 		mustBeReleased(t, m.cell, name)
@@ -324,7 +324,7 @@ func TestReserve(t *testing.T) {
 	mustStats(t, p, Stats{Live: 2, Bytes: size + 100})
 	small.Close()
 
-	// After Destroy the room can be given back only.
+	// After CloseWait the room can be given back only.
 	room, err = p.Reserve(context.Background(), 100)
 	must(t, err)
 	child, err := p.Reserve(context.Background(), 100)
@@ -334,16 +334,16 @@ func TestReserve(t *testing.T) {
 	if err := o.OwnWith(p, c.pointer(), With{Parent: parent.Owner(), Room: child}); err != ErrClosed {
 		t.Errorf("Own under a closed parent: %v", err)
 	}
-	child.Release()
+	child.Close()
 	mustStats(t, p, Stats{Rooms: 1, RoomBytes: 100})
 	if e := destroyError(t, p, patient(t)); e.Rooms != 1 || e.NeverClosed != 0 {
-		t.Errorf("Destroy: %v", e)
+		t.Errorf("CloseWait: %v", e)
 	}
-	if err := o.OwnWith(p, c.pointer(), With{Room: room}); err != ErrDestroyed || !o.Closed() {
-		t.Errorf("Own after Destroy: %v", err)
+	if err := o.OwnWith(p, c.pointer(), With{Room: room}); err != ErrPoolClosed || !o.Closed() {
+		t.Errorf("Own after CloseWait: %v", err)
 	}
-	if _, err := p.Reserve(context.Background(), 100); err != ErrDestroyed {
-		t.Errorf("Reserve after Destroy: %v", err)
+	if _, err := p.Reserve(context.Background(), 100); err != ErrPoolClosed {
+		t.Errorf("Reserve after CloseWait: %v", err)
 	}
 	if err := p.Discard(c.pointer()); err != nil {
 		t.Errorf("Discard: %v", err)

@@ -76,7 +76,7 @@ func TestHammerAwait(t *testing.T) {
 		}
 		closeWait := func(m *thing) {
 			wg.Go(func() {
-				// If a Destroy has closed it, CloseWait does not wait.
+				// If one of the pool has closed it, CloseWait does not wait.
 				if err := m.CloseWait(ctx); err != nil || !destroyed && m.cell.alive() {
 					t.Errorf("CloseWait: %v; alive=%v", err, m.cell.alive())
 				}
@@ -123,12 +123,12 @@ func TestHammerAwait(t *testing.T) {
 		}
 		for _, p := range []*Pool{direct, thread, parents, drained} {
 			if destroyed {
-				wg.Go(func() { p.Destroy(ctx) }) // the error says what was never closed
+				wg.Go(func() { p.CloseWait(ctx) }) // the error says what was never closed
 			}
 		}
 		wg.Wait()
 		for _, p := range []*Pool{direct, thread, parents, drained} {
-			p.Destroy(ctx)
+			p.CloseWait(ctx)
 		}
 		runtime.KeepAlive(last)
 		if err := Flush(ctx); err != nil {
@@ -143,9 +143,9 @@ func TestHammerAwait(t *testing.T) {
 	}
 }
 
-// TestDestroyIsWoken has a Destroy that waits look once, and then its reason to wait ends in each
+// TestClosePoolIsWoken has a CloseWait that waits look once, and then its reason to wait ends in each
 // way. No release follows that would wake it.
-func TestDestroyIsWoken(t *testing.T) {
+func TestClosePoolIsWoken(t *testing.T) {
 	// use begins a Use, and ends it when end is called.
 	use := func(m *thing) (end func()) {
 		in, leave, left := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -190,7 +190,7 @@ func TestDestroyIsWoken(t *testing.T) {
 		}
 		o.Close()
 		<-released // it is gone, and counts as queued
-		if err := p.Destroy(whenWaiting(func() { close(leave) })); err != nil {
+		if err := p.CloseWait(whenWaiting(func() { close(leave) })); err != nil {
 			t.Error(err)
 		}
 	})
@@ -200,7 +200,7 @@ func TestDestroyIsWoken(t *testing.T) {
 // bubble. It looks a few thousand times, and is late by a second at most.
 func TestAwaitInBubble(t *testing.T) {
 	const hour = time.Hour
-	for _, name := range []string{"CloseWait", "Destroy", "Flush", "await"} {
+	for _, name := range []string{"CloseWait", "Pool.CloseWait", "Flush", "await"} {
 		w := newWorld(t, 10)
 		synctest.Test(t, func(t *testing.T) {
 			p := w.pool(Options{Run: queuedIf(name == "Flush")})
@@ -221,7 +221,7 @@ func TestAwaitInBubble(t *testing.T) {
 			switch name {
 			case "CloseWait":
 				err = m.CloseWait(t.Context())
-			case "Destroy":
+			case "Pool.CloseWait":
 				if e := destroyError(t, p, t.Context()); e.NeverClosed != 1 || e.InUse != 0 {
 					t.Error(e)
 				}
@@ -247,7 +247,7 @@ func TestAwaitInBubble(t *testing.T) {
 			if err := awaitInBubble(ctx, func() bool { return false }); err != context.DeadlineExceeded || time.Since(begin) > hour+time.Millisecond {
 				t.Errorf("%v after %v", err, time.Since(begin))
 			}
-			p.Destroy(t.Context())
+			p.CloseWait(t.Context())
 			drainPool(p, 0)
 		})
 	}

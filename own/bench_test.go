@@ -172,7 +172,7 @@ func BenchmarkDrain(b *testing.B) {
 	b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/n, "ns/entry")
 	b.ReportMetric(max(float64(m.HeapAlloc)-float64(before), 0), "left-B")
 	b.ReportMetric(0, "ns/op")
-	p.Destroy(waiting(0))
+	p.CloseWait(waiting(0))
 }
 
 // BenchmarkCloseSealed closes owners that have outlived a collection. Each Close counts in

@@ -39,7 +39,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 				o.Close()
 			}
 		}},
-		{"Destroy", Options{}, func(t *testing.T, p *Pool, owners []*object) {
+		{"CloseWait", Options{}, func(t *testing.T, p *Pool, owners []*object) {
 			destroyError(t, p, patient(t))
 		}},
 		{"collector", Options{}, func(t *testing.T, p *Pool, owners []*object) {
@@ -73,7 +73,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 				}
 			})
 			row.end(t, p, owners)
-			p.Destroy(patient(t)) // what Make has not handed out
+			p.CloseWait(patient(t)) // what Make has not handed out
 			drainPool(p, 0)
 			if st := h.Stats(); st.Blocks != 0 {
 				t.Errorf("%d blocks are left", st.Blocks)

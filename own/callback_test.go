@@ -129,7 +129,7 @@ func TestCallbackEnds(t *testing.T) {
 		end  func(m *thing, p *Pool)
 	}{
 		{"close", func(m *thing, _ *Pool) { m.Close() }},
-		{"destroy", func(_ *thing, p *Pool) { p.Destroy(t.Context()) }},
+		{"destroy", func(_ *thing, p *Pool) { p.CloseWait(t.Context()) }},
 		{"disown", func(m *thing, _ *Pool) { m.Disown() }},
 	} {
 		for _, o := range []Options{{}, {Unshared: true}, {Batch: 1}, {Run: new(Queue).Run()}} {

@@ -51,8 +51,8 @@ func TestCensus(t *testing.T) {
 	if c.Live != s.Live || c.Bytes != s.Bytes || c.Made != s.Made || c.Created != 100 || c.Live != 70 || c.Open == 0 {
 		t.Errorf("%+v, Stats says %+v", c, s)
 	}
-	if err := p.Destroy(t.Context()); err == nil {
-		t.Error("Destroy does not say that owners were not closed")
+	if err := p.CloseWait(t.Context()); err == nil {
+		t.Error("CloseWait does not say that owners were not closed")
 	}
 	runtime.KeepAlive(&kept)
 }
@@ -75,7 +75,7 @@ func TestCensusOfMemory(t *testing.T) {
 	}
 	b.Close()
 	g.Close()
-	if err := m.Destroy(t.Context()); err != nil { // and so it is not found again
+	if err := m.CloseWait(t.Context()); err != nil { // and so it is not found again
 		t.Error(err)
 	}
 }

@@ -229,7 +229,7 @@ func TestDroppedTogether(t *testing.T) {
 		},
 		"destroyed": func(w *world, l *library) {
 			w.own(t, l.pool, 16)
-			l.pool.Destroy(waiting(0))
+			l.pool.CloseWait(waiting(0))
 		},
 		"panicked": func(w *world, l *library) {
 			m := w.own(t, l.pool, 16)

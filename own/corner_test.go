@@ -55,9 +55,9 @@ func TestNilHandle(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestDestroyWaitsForIdleStock destroys a pool while a worker releases its
+// TestClosePoolWaitsForIdleStock destroys a pool while a worker releases its
 // stock.
-func TestDestroyWaitsForIdleStock(t *testing.T) {
+func TestClosePoolWaitsForIdleStock(t *testing.T) {
 	var begun, released atomic.Int64
 	leave := make(chan struct{})
 	p := NewPool(Options{
@@ -80,11 +80,11 @@ func TestDestroyWaitsForIdleStock(t *testing.T) {
 	for begun.Load() == 0 {
 		cleanups(t)
 	}
-	if err := p.Destroy(whenWaiting(func() { close(leave) })); err != nil {
+	if err := p.CloseWait(whenWaiting(func() { close(leave) })); err != nil {
 		t.Error(err)
 	}
 	if n := released.Load(); n != made+1 {
-		t.Errorf("%d released of %d when Destroy returned", n, made+1)
+		t.Errorf("%d released of %d when CloseWait returned", n, made+1)
 	}
 }
 
@@ -140,9 +140,9 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestDestroyBesideFilling destroys a Memory while another goroutine makes
+// TestClosePoolBesideFilling destroys a Memory while another goroutine makes
 // blocks, and looks for writes to memory that was freed.
-func TestDestroyBesideFilling(t *testing.T) {
+func TestClosePoolBesideFilling(t *testing.T) {
 	h := newHeap(t)
 	for round := range times(100) {
 		m := NewMemory(h, MemoryOptions{Pinned: 1 << 20})
@@ -160,7 +160,7 @@ func TestDestroyBesideFilling(t *testing.T) {
 		for made.Load() < int64(round%20) {
 			runtime.Gosched()
 		}
-		m.Destroy(waiting(0))
+		m.CloseWait(waiting(0))
 		block := h.Malloc(1 << 20)
 		bytes := (*[1 << 20]byte)(block)
 		for i := range bytes {

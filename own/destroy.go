@@ -11,33 +11,45 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// Destroy ends the pool and releases its resources, after their children in other
+// noWait is a context that is done.
+var noWait = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// Close is [Pool.CloseWait] that releases what it can, and does not wait.
+func (p *Pool) Close() error { return p.close("Close", noWait) }
+
+// CloseWait ends the pool and releases its resources, after their children in other
 // pools. It waits, until ctx is done, for calls of Use and for releases that are
 // under way. A resource that is still in Use then is released when its last Use
-// returns. If ctx is done already, Destroy releases what it can, and does not wait.
+// returns.
 //
-// Destroy returns a [DestroyError] if owners were never closed, if resources are not
+// CloseWait returns a [CloseError] if owners were never closed, if resources are not
 // released yet, or if a [Room] had not ended. The bytes of such a Room are given back.
-// Resources made in advance do not count as never closed. A second Destroy returns
-// [ErrDestroyed], and so do Own and Make from now on. Close of an owner does nothing from
+// Resources made in advance do not count as never closed. A second Close or CloseWait returns
+// [ErrPoolClosed], and so do Own and Make from now on. Close of an owner does nothing from
 // now on.
 //
 // In a pool with a [Queue] all releases are queued, and [Queue.Drain] may
-// still be called. In a pool with [Thread] they are queued, and Destroy
+// still be called. In a pool with [Thread] they are queued, and CloseWait
 // waits for them, until ctx is done.
 //
-// If release functions panic, Destroy first tries all other releases and then
-// panics with the first value. If a release function ends its goroutine, Destroy
+// If release functions panic, CloseWait first tries all other releases and then
+// panics with the first value. If a release function ends its goroutine, CloseWait
 // first tries all other releases.
-func (p *Pool) Destroy(ctx context.Context) error {
-	p.mustBeMade("Destroy")
+func (p *Pool) CloseWait(ctx context.Context) error { return p.close("CloseWait", ctx) }
+
+func (p *Pool) close(op string, ctx context.Context) error {
+	p.mustBeMade(op)
 	mine, stock, first := p.intake.End()
 	if !first {
-		return ErrDestroyed
+		return ErrPoolClosed
 	}
-	defer p.noteDestroyed()
-	e := &DestroyError{Pool: p.spec.Name}
-	p.destroyRooms(ctx, e)
+	defer p.noteClosed()
+	e := &CloseError{Pool: p.spec.Name}
+	p.closeRooms(ctx, e)
 	var unclosed batch.Unclosed
 	for _, b := range mine {
 		unclosed.Add(b)
@@ -51,11 +63,14 @@ func (p *Pool) Destroy(ctx context.Context) error {
 	for _, b := range d.done {
 		b.Announce()
 	}
-	e.cause = await(ctx, batch.Changed.Listen, func() bool {
+	err := await(ctx, batch.Changed.Listen, func() bool {
 		d.done = slices.DeleteFunc(d.done, (*batch.Batch).Ended)
 		inUse, _, releasing := left(d.done)
 		return inUse+releasing+onThreads(p, d.done) == 0
 	})
+	if ctx != noWait {
+		e.cause = err
+	}
 	// Counted after the loop has ended, so what has been released is in no count.
 	e.InUse, e.Waiting, e.Releasing = left(mine)
 	e.Queued = p.spec.Counts.Queued.Load()

@@ -9,12 +9,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
 
-// TestDestroyReleasesWhatIsLeft has owners in batches of all kinds left.
-func TestDestroyReleasesWhatIsLeft(t *testing.T) {
+// TestClosePoolReleasesWhatIsLeft has owners in batches of all kinds left.
+func TestClosePoolReleasesWhatIsLeft(t *testing.T) {
 	for _, o := range []Options{{}, {Batch: 1}, {Batch: 7}, {Unshared: true}, {Trace: true}} {
 		o.Name = "image"
 		w := newWorld(t, 1000)
@@ -32,7 +31,7 @@ func TestDestroyReleasesWhatIsLeft(t *testing.T) {
 		if e.NeverClosed != 250 || e.InUse+e.Waiting+e.Releasing+e.Queued != 0 || e.Pool != "image" {
 			t.Errorf("%+v", e)
 		}
-		if s := e.Error(); !strings.HasPrefix(s, "cheap: image: Pool.Destroy: 250 were never closed") {
+		if s := e.Error(); !strings.HasPrefix(s, "cheap: image: Pool.Close: 250 were never closed") {
 			t.Errorf("%.100s", s)
 		}
 		if n := w.alive(); n != 0 {
@@ -53,8 +52,8 @@ func TestDestroyReleasesWhatIsLeft(t *testing.T) {
 	}
 }
 
-// TestDestroyReleasesInBatches looks at the calls of the release function.
-func TestDestroyReleasesInBatches(t *testing.T) {
+// TestClosePoolReleasesInBatches looks at the calls of the release function.
+func TestClosePoolReleasesInBatches(t *testing.T) {
 	setProcs(t, 1)
 	w := newWorld(t, 1000)
 	p := w.pool(Options{})
@@ -69,7 +68,7 @@ func TestDestroyReleasesInBatches(t *testing.T) {
 	}
 }
 
-func TestDestroyOfNothingLeft(t *testing.T) {
+func TestClosePoolOfNothingLeft(t *testing.T) {
 	w := newWorld(t, 100)
 	unused := w.pool(Options{})
 	mustDestroy(t, unused)
@@ -81,17 +80,17 @@ func TestDestroyOfNothingLeft(t *testing.T) {
 	if _, err := m.Disown(); err != nil {
 		t.Error(err)
 	}
-	if err := p.Destroy(waiting(0)); err != nil {
-		t.Errorf("Destroy: %v", err)
+	if err := p.CloseWait(waiting(0)); err != nil {
+		t.Errorf("CloseWait: %v", err)
 	}
 	w.destroy(m.cell)
 	for range 2 {
-		if err := p.Destroy(waiting(0)); err != ErrDestroyed {
-			t.Errorf("a second Destroy: %v", err)
+		if err := p.CloseWait(waiting(0)); err != ErrPoolClosed {
+			t.Errorf("a second Close: %v", err)
 		}
 	}
-	if !errors.Is(ErrDestroyed, cheap.ErrDestroyed) {
-		t.Error("ErrDestroyed is not that of package cheap")
+	if err := p.Close(); err != ErrPoolClosed {
+		t.Errorf("Close after it: %v", err)
 	}
 }
 
@@ -106,14 +105,14 @@ func TestOwnAfterDestroy(t *testing.T) {
 		for _, size := range []int{0, 16, 1 << 20} {
 			c := w.create(size)
 			var m object
-			if err := m.Own(p, c.pointer(), size); err != ErrDestroyed || !m.Closed() {
+			if err := m.Own(p, c.pointer(), size); err != ErrPoolClosed || !m.Closed() {
 				t.Errorf("Own: %v", err)
 			}
-			if err := p.own(&m.owner, uintptr(c.pointer()), size); err != ErrDestroyed || !m.Closed() {
+			if err := p.own(&m.owner, uintptr(c.pointer()), size); err != ErrPoolClosed || !m.Closed() {
 				t.Errorf("own: %v", err)
 			}
 			if o.Parent == (Owner{}) {
-				if err := m.OwnWith(p, c.pointer(), With{Size: size, Parent: parent.Owner()}); err != ErrDestroyed || !m.Closed() {
+				if err := m.OwnWith(p, c.pointer(), With{Size: size, Parent: parent.Owner()}); err != ErrPoolClosed || !m.Closed() {
 					t.Errorf("OwnWith: %v", err)
 				}
 			}
@@ -127,9 +126,9 @@ func TestOwnAfterDestroy(t *testing.T) {
 	mustDestroy(t, parents)
 }
 
-// TestDestroyWaitsForReleases has a release under way, in Close and with a
-// worker, and destroys: within the time given Destroy waits, beyond it says so.
-func TestDestroyWaitsForReleases(t *testing.T) {
+// TestClosePoolWaitsForReleases has a release under way, in Close and with a
+// worker, and destroys: within the time given CloseWait waits, beyond it says so.
+func TestClosePoolWaitsForReleases(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, w *world, p *Pool){
 		"Close": func(t *testing.T, w *world, p *Pool) {
 			m := w.own(t, p, 10)
@@ -156,10 +155,10 @@ func TestDestroyWaitsForReleases(t *testing.T) {
 				}
 				close(leave)
 			} else {
-				if err := p.Destroy(whenWaiting(func() { close(leave) })); err != nil {
+				if err := p.CloseWait(whenWaiting(func() { close(leave) })); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
-				mustBeReleased(t, &w.cells[0], "when Destroy returned: "+name)
+				mustBeReleased(t, &w.cells[0], "when CloseWait returned: "+name)
 			}
 			flush(t)
 			wait(t, "it is counted as released", func() bool { return p.Stats().Live == 0 })
@@ -168,9 +167,9 @@ func TestDestroyWaitsForReleases(t *testing.T) {
 	}
 }
 
-// TestDestroyTakesAsLongAsItIsGiven has a Use that does not end. Destroy returns when its
+// TestClosePoolTakesAsLongAsItIsGiven has a Use that does not end. CloseWait returns when its
 // context is done, and not before.
-func TestDestroyTakesAsLongAsItIsGiven(t *testing.T) {
+func TestClosePoolTakesAsLongAsItIsGiven(t *testing.T) {
 	for _, give := range []int64{0, 1, 50} {
 		w := newWorld(t, 1)
 		p := w.pool(Options{})
@@ -181,16 +180,16 @@ func TestDestroyTakesAsLongAsItIsGiven(t *testing.T) {
 				t.Errorf("%+v", e)
 			}
 			if n := ctx.asked.Load(); n != give {
-				t.Errorf("Destroy has waited %d times for its context, which is done after %d", n, give)
+				t.Errorf("CloseWait has waited %d times for its context, which is done after %d", n, give)
 			}
 		})
 		mustBeReleased(t, m.cell, "after its Use")
 	}
 }
 
-// TestDestroyAfterDrop destroys a pool whose owners are unreachable, whether the
+// TestClosePoolAfterDrop destroys a pool whose owners are unreachable, whether the
 // collector has found them or not.
-func TestDestroyAfterDrop(t *testing.T) {
+func TestClosePoolAfterDrop(t *testing.T) {
 	for collections := range 4 {
 		for _, drain := range []bool{false, true} {
 			w := newWorld(t, 100)
@@ -204,8 +203,8 @@ func TestDestroyAfterDrop(t *testing.T) {
 			for range collections {
 				cleanups(t)
 			}
-			err := p.Destroy(patient(t))
-			var e *DestroyError
+			err := p.CloseWait(patient(t))
+			var e *CloseError
 			if err != nil && !errors.As(err, &e) {
 				t.Fatal(err)
 			}
@@ -227,9 +226,9 @@ func TestDestroyAfterDrop(t *testing.T) {
 	}
 }
 
-// TestDestroyDuringOwn calls Own in some goroutines while the pool is destroyed.
+// TestClosePoolDuringOwn calls Own in some goroutines while the pool is destroyed.
 // Resources that Own accepted are released; all others belong to the caller.
-func TestDestroyDuringOwn(t *testing.T) {
+func TestClosePoolDuringOwn(t *testing.T) {
 	for range times(200) {
 		w := newWorld(t, 4*1000)
 		p := w.pool(Options{Batch: 5})
@@ -248,7 +247,7 @@ func TestDestroyDuringOwn(t *testing.T) {
 						if len(held[g]) == 900 {
 							return
 						}
-					case ErrDestroyed:
+					case ErrPoolClosed:
 						if !m.Closed() {
 							t.Error("an error, and an owner")
 						}
@@ -280,8 +279,8 @@ func TestDestroyDuringOwn(t *testing.T) {
 	}
 }
 
-// TestDestroyTwiceAtOnce lets one of several calls win.
-func TestDestroyTwiceAtOnce(t *testing.T) {
+// TestClosePoolTwiceAtOnce lets one of several calls win.
+func TestClosePoolTwiceAtOnce(t *testing.T) {
 	w := newWorld(t, 1000)
 	p := w.pool(Options{})
 	for range 1000 {
@@ -291,7 +290,7 @@ func TestDestroyTwiceAtOnce(t *testing.T) {
 	var won atomic.Int64
 	for range 4 {
 		wg.Go(func() {
-			if err := p.Destroy(patient(t)); err != ErrDestroyed {
+			if err := p.CloseWait(patient(t)); err != ErrPoolClosed {
 				won.Add(1)
 			}
 		})
@@ -303,8 +302,8 @@ func TestDestroyTwiceAtOnce(t *testing.T) {
 	collectAtMost(t, few, "what the collector had found before", func() bool { return w.alive() == 0 })
 }
 
-// TestDestroyInRelease destroys a pool in its own release function.
-func TestDestroyInRelease(t *testing.T) {
+// TestClosePoolInRelease destroys a pool in its own release function.
+func TestClosePoolInRelease(t *testing.T) {
 	w := newWorld(t, 20)
 	p := w.pool(Options{})
 	m, other := w.own(t, p, 10), w.own(t, p, 10)
@@ -321,12 +320,12 @@ func TestDestroyInRelease(t *testing.T) {
 	}
 	m.Close()
 	mustBeReleased(t, m.cell, "by Close")
-	mustBeReleased(t, other.cell, "by Destroy")
+	mustBeReleased(t, other.cell, "by CloseWait")
 }
 
-func TestDestroyErrorSaysWhatIsLeft(t *testing.T) {
-	e := &DestroyError{Pool: "image", NeverClosed: 1, InUse: 2, Waiting: 3, Releasing: 4, Queued: 5, Origins: []Origin{{6, "main.main\n"}}}
-	want := "cheap: image: Pool.Destroy: 1 were never closed, 2 are still in use, 3 wait for their children, 4 are being released, 5 are queued\n6 made by\nmain.main\n"
+func TestCloseErrorSaysWhatIsLeft(t *testing.T) {
+	e := &CloseError{Pool: "image", NeverClosed: 1, InUse: 2, Waiting: 3, Releasing: 4, Queued: 5, Origins: []Origin{{6, "main.main\n"}}}
+	want := "cheap: image: Pool.Close: 1 were never closed, 2 are still in use, 3 wait for their children, 4 are being released, 5 are queued\n6 made by\nmain.main\n"
 	if got := e.Error(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -15,7 +15,7 @@ import (
 var sink []*thing
 
 // TestDestructors has each kind of C function destroy resources that are forgotten,
-// closed, or left to Destroy.
+// closed, or left to CloseWait.
 func TestDestructors(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -59,9 +59,9 @@ func TestDestructors(t *testing.T) {
 					}
 				}
 				collectUntil(t, "what was forgotten is destroyed", func() bool { return l.Report().Live < uint64(left+100) })
-				var e *own.DestroyError
-				if err := p.Destroy(t.Context()); !errors.As(err, &e) || e.NeverClosed < int64(left) {
-					t.Errorf("Destroy: %v, want at least %d that were never closed", err, left)
+				var e *own.CloseError
+				if err := p.CloseWait(t.Context()); !errors.As(err, &e) || e.NeverClosed < int64(left) {
+					t.Errorf("CloseWait: %v, want at least %d that were never closed", err, left)
 				}
 				if err := l.Report().Err(); err != nil {
 					t.Error(err)
@@ -112,7 +112,7 @@ func TestConstructorRunsOut(t *testing.T) {
 		t.Error(err)
 	}
 	again.Close()
-	if err := p.Destroy(t.Context()); err != nil {
+	if err := p.CloseWait(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if err := l.Report().Err(); err != nil {

@@ -73,11 +73,11 @@
 // most, in the order of their addresses. If Release suddenly becomes slow, one such call
 // takes long. In a pool with Options.Batch 1 a call has one resource.
 //
-// Goroutines and locks. Release runs on a goroutine of this package, in Close, in Destroy,
+// Goroutines and locks. Release runs on a goroutine of this package, in Close, in CloseWait,
 // in Drain, or where section Concurrency says. Several calls may run at the same time.
 // Release may own, close and allocate, also in its own pool. It may take a lock that the
 // program holds while it calls Own, unless the pool has [Inline], but none that the program
-// holds while it calls Use, TryUse, Close, Destroy or Drain.
+// holds while it calls Use, TryUse, Close, CloseWait or Drain.
 //
 // References. Release must not refer to an owner of its own pool, nor to an object that
 // refers to one. The pool keeps reachable what Release refers to, until all resources are
@@ -97,10 +97,10 @@
 // does, Release must destroy in another way, or leave behind. [Handle.Close] returns the
 // error if it calls Release. Options.OnReleaseError gets all other errors: for resources
 // that the collector found, for those whose last Use or last child ended after Close, and
-// for those that Drain, Thread or Destroy release.
+// for those that Drain, Thread or CloseWait of a pool release.
 //
 // Panics. If Release panics, all resources of the call count as released. In Close, Drain
-// and Destroy the panic reaches the caller. With [Inline] it may reach the caller of
+// and CloseWait the panic reaches the caller. With [Inline] it may reach the caller of
 // Own or Make, as an error that names the pool. Anywhere else it ends the program. The same
 // holds if Release ends its goroutine (runtime.Goexit), but then a worker or a [Thread]
 // goes on with the next call on another goroutine.
@@ -153,7 +153,7 @@
 // Some calls may release on the goroutine of the caller. The caller must hold no lock that a
 // release function takes:
 //
-//	Close, CloseWait, Destroy, Drain, Discard         yes
+//	Close, CloseWait, Drain, Discard                  yes
 //	Disown of a last child                            yes
 //	the end of a Use, if the owner was closed in it   yes
 //	Reserve                                           no, but it waits for releases
@@ -163,7 +163,7 @@
 // So without Inline, Own may be called with a lock held that the release function
 // takes, such as the lock of a C library.
 //
-// CloseWait, Destroy and [Flush] are woken when what they wait for has happened. In a bubble
+// CloseWait and [Flush] are woken when what they wait for has happened. In a bubble
 // of testing/synctest they poll by the bubble's clock, because a worker outside of the bubble
 // cannot wake them: they return late by 1/500 of the wait, and by a second at most.
 //
@@ -203,7 +203,7 @@
 // # Environment
 //
 // The environment variable CHEAPOWN=leak turns automatic release off in all pools. It shows
-// whether automatic release is the cause of a problem. Close and Destroy work as usual.
+// whether automatic release is the cause of a problem. Close works as usual.
 //
 // CHEAPOWN=check looks for mistakes, and makes Own slower. Own panics for memory of Go, and
 // Own and Discard panic for a pointer that has an owner already, in any pool: it would be

@@ -71,7 +71,7 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	if e.Queued != 31 || e.InUse+e.Waiting+e.Releasing != 0 {
 		t.Errorf("%+v", e)
 	}
-	mustQueue(31, "Destroy")
+	mustQueue(31, "CloseWait")
 	if n := drainPool(p, 7); n != 7 || w.died.Load() != 7 {
 		t.Errorf("Drain(7): %d, and %d released", n, w.died.Load())
 	}

@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
 )
 
 var (
-	// ErrDestroyed is returned after the pool's Destroy. It is
-	// [cheap.ErrDestroyed].
-	ErrDestroyed = cheap.ErrDestroyed
+	// ErrPoolClosed is returned after the pool's Close or CloseWait.
+	ErrPoolClosed = errPoolClosed
 
 	// ErrClosed is returned if an owner, or the parent of a resource, is closed.
 	ErrClosed = errClosed
@@ -42,28 +40,29 @@ var (
 var (
 	errClosed, errInUse, errChildren = batch.ErrClosed, batch.ErrInUse, batch.ErrChildren
 	errShared, errQueueFull          = batch.ErrShared, intake.ErrQueueFull
+	errPoolClosed                    = intake.ErrPoolClosed
 )
 
-// A DestroyError is returned by [Pool.Destroy] if owners were never closed, if Rooms had
+// A CloseError is returned by [Pool.Close] and [Pool.CloseWait] if owners were never closed, if Rooms had
 // not ended, or if resources are not released yet. All resources that could be released are
 // released.
-type DestroyError struct {
+type CloseError struct {
 	Pool        string   // Options.Name
-	NeverClosed int64    // owners that were neither closed nor collected before Destroy
+	NeverClosed int64    // owners that were neither closed nor collected before the pool was closed
 	InUse       int64    // resources in Use; each is released when its last Use returns
 	Waiting     int64    // resources that wait for their children, which are in Use or queued
 	Releasing   int64    // resources whose release is under way elsewhere, or waits for a worker
 	Queued      int64    // releases that wait for Drain or Thread
-	Rooms       int64    // Rooms that had not ended before Destroy, under a limit of package pace
+	Rooms       int64    // Rooms that had not ended before the pool was closed, under a limit of package pace
 	Origins     []Origin // of the owners never closed, and of Rooms, most frequent first; with Options.Trace
 	Labels      []string // of the owners never closed, sorted, each once; see Handle.SetLabel
 
 	cause error
 }
 
-// Unwrap returns the error of the context if Destroy has stopped waiting because of
+// Unwrap returns the error of the context if CloseWait has stopped waiting because of
 // it, or nil.
-func (e *DestroyError) Unwrap() error { return e.cause }
+func (e *CloseError) Unwrap() error { return e.cause }
 
 // An Origin is a stack that made owners which were never closed.
 type Origin struct {
@@ -71,11 +70,11 @@ type Origin struct {
 	Stack string // in the format of a goroutine's trace
 }
 
-// fewLabels is the number of labels in the text of a DestroyError.
+// fewLabels is the number of labels in the text of a CloseError.
 const fewLabels = 10
 
 // Error describes what is left, and with Options.Trace where it was made.
-func (e *DestroyError) Error() string {
+func (e *CloseError) Error() string {
 	var parts []string
 	for _, p := range []struct {
 		n    int64
@@ -92,7 +91,7 @@ func (e *DestroyError) Error() string {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.text))
 		}
 	}
-	text := fmt.Sprintf("cheap: %s: Pool.Destroy: %s", e.Pool, strings.Join(parts, ", "))
+	text := fmt.Sprintf("cheap: %s: Pool.Close: %s", e.Pool, strings.Join(parts, ", "))
 	if n := len(e.Labels); n > 0 {
 		text += fmt.Sprintf(" (%s", strings.Join(e.Labels[:min(n, fewLabels)], ", "))
 		if n > fewLabels {

@@ -1,6 +1,7 @@
 package own
 
 import (
+	"context"
 	"math"
 	"runtime"
 	"sync/atomic"
@@ -159,6 +160,9 @@ func (g *Group) Free(ptr unsafe.Pointer) {}
 
 // Close frees all blocks of the group; see [Handle.Close]. The error is always nil.
 func (g *Group) Close() error { return g.owner.Close() }
+
+// CloseWait is Close that waits until the blocks are freed; see [Handle.CloseWait].
+func (g *Group) CloseWait(ctx context.Context) error { return g.owner.CloseWait(ctx) }
 
 // Closed reports whether the blocks are freed, or will be after the last Use.
 func (g *Group) Closed() bool { return g.owner.Closed() }

@@ -98,7 +98,7 @@ func TestGroupOfAllSizes(t *testing.T) {
 			t.Errorf("a closed group has %d bytes", g.Size())
 		}
 	}
-	if err := m.Destroy(waiting(0)); err != nil {
+	if err := m.CloseWait(waiting(0)); err != nil {
 		t.Error(err)
 	}
 	if n := h.Stats().Blocks; n != 0 {
@@ -277,8 +277,8 @@ func TestGroupInUse(t *testing.T) {
 		g.Close()
 		clear(b)
 		mustMisuse(t, "own.Memory.Group.Malloc", func() { g.Malloc(1) }, "closed")
-		if err := m.Destroy(waiting(0)); err == nil {
-			t.Error("Destroy found nothing in use")
+		if err := m.CloseWait(waiting(0)); err == nil {
+			t.Error("CloseWait found nothing in use")
 		}
 		clear(b)
 		if h.Stats().Blocks != 2 {

@@ -112,7 +112,7 @@ func (h *hammer) create(kind int, parent *thing) *thing {
 // refused checks an error of Own: another goroutine has destroyed the pool or closed
 // the parent before.
 func (h *hammer) refused(err error) {
-	if !errors.Is(err, own.ErrDestroyed) && !errors.Is(err, own.ErrClosed) {
+	if !errors.Is(err, own.ErrPoolClosed) && !errors.Is(err, own.ErrClosed) {
 		h.t.Error(err)
 	}
 }
@@ -203,8 +203,8 @@ func TestHammerExactlyOnce(t *testing.T) {
 				case 0, 1, 2, 3:
 					drained.Drain(rand.IntN(100))
 				case 4:
-					var e *own.DestroyError
-					if err := h.renew(rand.IntN(len(poolKinds))).Destroy(within(time.Duration(rand.IntN(3)) * time.Millisecond)); err != nil && !errors.As(err, &e) {
+					var e *own.CloseError
+					if err := h.renew(rand.IntN(len(poolKinds))).CloseWait(within(time.Duration(rand.IntN(3)) * time.Millisecond)); err != nil && !errors.As(err, &e) {
 						t.Error(err)
 					}
 				}
@@ -240,7 +240,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	})
 	for i := range h.pools {
 		p := h.pools[i].Load()
-		if err := p.Destroy(t.Context()); err != nil {
+		if err := p.CloseWait(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if st := p.Stats(); st.Live != 0 || st.Bytes != 0 || st.Made != 0 || st.Queued != 0 {

@@ -67,7 +67,7 @@ func (x *mix) renew(i int) {
 		x.mu.Unlock()
 	}
 	if old := x.pools[i].Swap(p); old != nil {
-		old.Destroy(waiting(time.Duration(i%2) * time.Millisecond))
+		old.CloseWait(waiting(time.Duration(i%2) * time.Millisecond))
 	}
 }
 
@@ -176,7 +176,7 @@ func (x *mix) own(t *testing.T, rnd *rand.Rand, slot *atomic.Pointer[thing]) int
 		if rnd.IntN(4) != 0 {
 			slot.Store(m)
 		}
-	case err == ErrDestroyed || c.parent >= 0 && err == ErrClosed:
+	case err == ErrPoolClosed || c.parent >= 0 && err == ErrClosed:
 		if !m.Closed() {
 			t.Error("an error, and an owner")
 		}
@@ -300,11 +300,11 @@ func TestHammerNeverInUse(t *testing.T) {
 				m.Close()
 			}
 		})
-		wg.Go(func() { p.Destroy(waiting(time.Duration(round%3) * time.Millisecond)) })
+		wg.Go(func() { p.CloseWait(waiting(time.Duration(round%3) * time.Millisecond)) })
 		wg.Wait()
 		mustStats(t, p, Stats{})
 		for _, m := range things {
-			mustBeReleased(t, m.cell, "after Destroy and the last Use")
+			mustBeReleased(t, m.cell, "after CloseWait and the last Use")
 		}
 	}
 }

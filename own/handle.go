@@ -36,7 +36,7 @@ type Handle[P any] struct{ owner }
 // enough; Options.Size says what a wrong estimate costs. 0 stands for Options.Size.
 //
 // If Own returns an error, the resource still belongs to the caller, who may pass it
-// to [Pool.Discard]. The errors are [ErrDestroyed], [ErrQueueFull], and in a pool with
+// to [Pool.Discard]. The errors are [ErrPoolClosed], [ErrQueueFull], and in a pool with
 // Options.Parent [ErrClosed]. Own panics if size is negative, h owns something already, the
 // pool has Options.Numbers, or resource is below 4,096, which is no address. If it is in the
 // Go heap, a line on stderr says so, once, on 64-bit systems.
@@ -67,7 +67,7 @@ func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error {
 //
 // If Construct made fewer resources than asked, Make hands out those, then returns the error
 // of Construct once, and then calls Construct again. Resources that were never handed out
-// are released in three cases: by Destroy, after two collections with no Make between them,
+// are released in three cases: when the pool is closed, after two collections with no Make between them,
 // and after their P has ended because GOMAXPROCS was lowered.
 //
 // Other errors are those of Own. Make panics without Options.Construct, and if Construct has made a
@@ -79,8 +79,8 @@ func (h *Handle[P]) Make(pool *Pool) error {
 }
 
 // Use calls f with the resource, which is not released before f returns. f must not
-// keep the pointer. Close and [Pool.Destroy] may be called meanwhile, also by f.
-// Close returns at once. Destroy waits at most until its ctx is done. The resource
+// keep the pointer. Close and [Pool.CloseWait] may be called meanwhile, also by f.
+// Close returns at once. Pool.CloseWait waits at most until its ctx is done. The resource
 // is released by the last Use, after its f has returned. So a lock that the release
 // function takes is taken in f, never around Use: Use would wait for it for ever.
 //

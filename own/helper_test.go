@@ -417,7 +417,7 @@ type asker struct {
 }
 
 // doneAfter returns a context that is done when a goroutine has begun to wait for it n times.
-// Before that, it has a Destroy that waits look again.
+// Before that, it has a CloseWait that waits look again.
 func doneAfter(n int64) *asker {
 	c := &asker{most: n}
 	c.Context, c.cancel = context.WithCancel(context.Background())
@@ -457,18 +457,18 @@ func waiting(d time.Duration) context.Context {
 // mustDestroy destroys a pool that has nothing left.
 func mustDestroy(t testing.TB, p *Pool) {
 	t.Helper()
-	if err := p.Destroy(patient(t)); err != nil {
-		t.Errorf("Destroy: %v", err)
+	if err := p.CloseWait(patient(t)); err != nil {
+		t.Errorf("CloseWait: %v", err)
 	}
 }
 
 // destroyError destroys a pool that has something left.
-func destroyError(t testing.TB, p *Pool, ctx context.Context) *DestroyError {
+func destroyError(t testing.TB, p *Pool, ctx context.Context) *CloseError {
 	t.Helper()
-	err := p.Destroy(ctx)
-	var e *DestroyError
+	err := p.CloseWait(ctx)
+	var e *CloseError
 	if !errors.As(err, &e) {
-		t.Fatalf("Destroy: %v, want a DestroyError", err)
+		t.Fatalf("CloseWait: %v, want a CloseError", err)
 	}
 	return e
 }

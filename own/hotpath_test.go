@@ -114,7 +114,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 				p := NewPool(row.o)
 				objects, bytes = mallocs(func() { row.f(t, p) })
 				clear(owners)
-				p.Destroy(patient(t))
+				p.CloseWait(patient(t))
 				// The bytes are compared without the race detector, which makes objects larger,
 				// and where pages are not in Go memory. What package gcwatch needs
 				// once for a collection is not a share of owners.

@@ -67,7 +67,7 @@ func TestHammerInUse(t *testing.T) {
 						o.Use(func(r unsafe.Pointer) { look(t, l, r) })
 						used.Add(1)
 						if over {
-							t.Error("Use works after Destroy")
+							t.Error("Use works after CloseWait")
 						}
 					}()
 				}
@@ -87,11 +87,11 @@ func TestHammerInUse(t *testing.T) {
 			}
 		})
 		testwait.Until(t, "some are used", func() bool { return used.Load() > objects/4 })
-		var e *own.DestroyError
-		if err := p.Destroy(within(time.Duration(rand.IntN(2)) * time.Second)); err != nil && !errors.As(err, &e) {
+		var e *own.CloseError
+		if err := p.CloseWait(within(time.Duration(rand.IntN(2)) * time.Second)); err != nil && !errors.As(err, &e) {
 			t.Error(err)
 		}
-		// A Use that began before Destroy closed its owner may end after it.
+		// A Use that began before CloseWait closed its owner may end after it.
 		testwait.Until(t, "the last Use has returned", func() bool { return l.Report().Live == 0 })
 		destroyed.Store(true)
 		before := refused.Load()
@@ -143,9 +143,9 @@ func TestUseKeepsAlive(t *testing.T) {
 	}
 }
 
-// TestDestroyCountsUses destroys a pool while one Use runs, within it and beside
+// TestClosePoolCountsUses destroys a pool while one Use runs, within it and beside
 // it.
-func TestDestroyCountsUses(t *testing.T) {
+func TestClosePoolCountsUses(t *testing.T) {
 	l := cside.NewLedger(2, false)
 	defer l.Close()
 	p := own.NewPool(own.Options{Name: "own_test.entry", Release: libc.Destructor(cside.DestroyEntry)})
@@ -157,9 +157,9 @@ func TestDestroyCountsUses(t *testing.T) {
 	}
 	closed.Close()
 	o.Use(func(r unsafe.Pointer) {
-		var e *own.DestroyError
-		if err := p.Destroy(within(time.Millisecond)); !errors.As(err, &e) || e.InUse != 1 || e.NeverClosed != 1 {
-			t.Errorf("Destroy during a Use: %v (%+v)", err, e)
+		var e *own.CloseError
+		if err := p.CloseWait(within(time.Millisecond)); !errors.As(err, &e) || e.InUse != 1 || e.NeverClosed != 1 {
+			t.Errorf("CloseWait during a Use: %v (%+v)", err, e)
 		}
 		look(t, l, r)
 	})

@@ -29,11 +29,11 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			if n := w.died.Load(); n != 0 || q.Stats().Queued != 0 {
 				fmt.Println(n, "are released,", q.Stats().Queued, "queued;")
 			}
-			var e *DestroyError
-			if err := p.Destroy(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1002 {
+			var e *CloseError
+			if err := p.CloseWait(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1002 {
 				fmt.Println(err)
 			}
-			if err := q.Destroy(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1000 || e.Queued != 1000 {
+			if err := q.CloseWait(waiting(0)); !errors.As(err, &e) || e.NeverClosed != 1000 || e.Queued != 1000 {
 				fmt.Println(err)
 			}
 			drainPool(q, 0)
@@ -49,7 +49,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			if m.cell.alive() || child.cell.alive() {
 				fmt.Println("Close does not release;")
 			}
-			if err := p.Destroy(waiting(0)); err != nil {
+			if err := p.CloseWait(waiting(0)); err != nil {
 				fmt.Println(err)
 			}
 		},
@@ -63,7 +63,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			if n := w.died.Load(); n != 1 {
 				fmt.Println(n, "are released, and one was closed;")
 			}
-			p.Destroy(waiting(0))
+			p.CloseWait(waiting(0))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

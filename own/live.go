@@ -61,7 +61,7 @@ func (m *Memory) Live() iter.Seq[LiveOwner] {
 }
 
 // SetLabel sets a text that names the resource in reports: in [Pool.Live], and in the
-// error of [Pool.Destroy] if the owner was never closed. It may be called again. It does
+// error of [Pool.CloseWait] if the owner was never closed. It may be called again. It does
 // nothing if o is closed.
 func (o *owner) SetLabel(label string) {
 	if t := o.ref.Sentinel(); t != nil {

@@ -93,13 +93,13 @@ func TestLiveTells(t *testing.T) {
 	runtime.KeepAlive([]*thing{a, b})
 }
 
-// TestDestroyErrorNamesFewLabels has more labels than the text of an error.
-func TestDestroyErrorNamesFewLabels(t *testing.T) {
-	e := &DestroyError{Pool: "p", NeverClosed: 12}
+// TestCloseErrorNamesFewLabels has more labels than the text of an error.
+func TestCloseErrorNamesFewLabels(t *testing.T) {
+	e := &CloseError{Pool: "p", NeverClosed: 12}
 	for i := range 12 {
 		e.Labels = append(e.Labels, fmt.Sprintf("%02d", i))
 	}
-	want := "cheap: p: Pool.Destroy: 12 were never closed (00, 01, 02, 03, 04, 05, 06, 07, 08, 09 and 2 more)"
+	want := "cheap: p: Pool.Close: 12 were never closed (00, 01, 02, 03, 04, 05, 06, 07, 08, 09 and 2 more)"
 	if got := e.Error(); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -132,8 +132,8 @@ func TestLiveOfMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(blocks)
 	g.Close()
-	if err := m.Destroy(context.Background()); err == nil {
-		t.Error("100 blocks were never closed, and Destroy returned nil")
+	if err := m.CloseWait(context.Background()); err == nil {
+		t.Error("100 blocks were never closed, and CloseWait returned nil")
 	}
 }
 

@@ -109,7 +109,7 @@ func TestMadeAheadCounts(t *testing.T) {
 	mustDestroy(t, p)
 	mustStats(t, p, Stats{})
 	if n := f.w.alive(); n != 0 {
-		t.Errorf("%d are left after Destroy", n)
+		t.Errorf("%d are left after CloseWait", n)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestConstructorFailsMidway(t *testing.T) {
 	}
 	mustDestroy(t, p)
 	if n := f.w.alive(); n != 0 {
-		t.Errorf("%d are left after Destroy", n)
+		t.Errorf("%d are left after CloseWait", n)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestConstructorUsesItsPool(t *testing.T) {
 	inner.Close()
 	mustDestroy(t, p)
 	if n := w.alive(); n != 0 {
-		t.Errorf("%d are left after Destroy", n)
+		t.Errorf("%d are left after CloseWait", n)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestMakeAfterDestroy(t *testing.T) {
 	}
 	for range 2 {
 		var o object
-		if err := o.Make(p); err != ErrDestroyed || !o.Closed() {
+		if err := o.Make(p); err != ErrPoolClosed || !o.Closed() {
 			t.Errorf("Make: %v", err)
 		}
 	}
@@ -324,8 +324,8 @@ func TestMakeInDrainPool(t *testing.T) {
 	}
 }
 
-// TestDestroyOfStockStillWaitsForUse has more in the queue than in Use.
-func TestDestroyOfStockStillWaitsForUse(t *testing.T) {
+// TestClosePoolOfStockStillWaitsForUse has more in the queue than in Use.
+func TestClosePoolOfStockStillWaitsForUse(t *testing.T) {
 	f := &factory{w: newWorld(t, 100)}
 	p := f.pool(Options{Run: new(Queue).Run()})
 	m := f.make(t, p)
@@ -340,7 +340,7 @@ func TestDestroyOfStockStillWaitsForUse(t *testing.T) {
 	}()
 	<-inside
 	if e := destroyError(t, p, whenWaiting(func() { close(leave) })); e.InUse != 0 {
-		t.Errorf("Destroy did not wait for the Use: %+v", e)
+		t.Errorf("CloseWait did not wait for the Use: %+v", e)
 	}
 	<-left
 	drainPool(p, 0)

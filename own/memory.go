@@ -108,13 +108,18 @@ func (b *blockPool) init(m *Memory, h *cheap.Heap, o Options) {
 	b.pool.noteMade(m)
 }
 
-// Destroy is [Pool.Destroy] for the Memory's blocks and groups. The heap itself
+// Close is [Memory.CloseWait] that does not wait.
+func (m *Memory) Close() error { return m.close("Close", noWait) }
+
+// CloseWait is [Pool.CloseWait] for the Memory's blocks and groups. The heap itself
 // is not destroyed. A block that is in Use is freed when its last Use returns.
-// All other blocks are invalid when Destroy returns.
-func (m *Memory) Destroy(ctx context.Context) error {
-	groups := m.groups.pool.Destroy(ctx)
-	blocks := m.blocks.pool.Destroy(ctx)
-	var g, b *DestroyError
+// All other blocks are invalid when CloseWait returns.
+func (m *Memory) CloseWait(ctx context.Context) error { return m.close("CloseWait", ctx) }
+
+func (m *Memory) close(op string, ctx context.Context) error {
+	groups := m.groups.pool.close(op, ctx)
+	blocks := m.blocks.pool.close(op, ctx)
+	var g, b *CloseError
 	if !errors.As(groups, &g) || !errors.As(blocks, &b) {
 		return cmp.Or(blocks, groups)
 	}
@@ -166,5 +171,5 @@ func newOwners(t *batch.Sentinel, n uint32) unsafe.Pointer {
 }
 
 // filled ends the Use that a block begins with. Until the contents are written,
-// a Destroy must not free the block.
+// a Close of the Memory must not free the block.
 func (o *owner) filled() { o.ref.Sentinel().Exit(o.ref.Index) }

@@ -63,7 +63,7 @@ func TestForgottenMemoryComesBack(t *testing.T) {
 		if st := m.Stats(); st.Bytes != 0 || st.Collected == 0 {
 			t.Errorf("%+v", st)
 		}
-		if err := m.Destroy(waiting(0)); err != nil {
+		if err := m.CloseWait(waiting(0)); err != nil {
 			t.Error(err)
 		}
 	}

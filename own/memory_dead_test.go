@@ -58,7 +58,7 @@ func TestDeadMemoryIsCountedOnce(t *testing.T) {
 				t.Fatalf("round %d: %+v", i, st)
 			}
 		}
-		m.Destroy(patient(t)) // its error counts owners that were never closed
+		m.CloseWait(patient(t)) // its error counts owners that were never closed
 		wg.Wait()
 		collectAtMost(t, few, "all", func() bool { return m.Stats().Live == 0 && h.Stats().Blocks == 0 })
 		if st := m.Stats(); st.Bytes != 0 || st.Collected > 120 {
@@ -102,7 +102,7 @@ func TestSmallMemoryIsZeroed(t *testing.T) {
 			}
 		}
 	}
-	if err := m.Destroy(patient(t)); err == nil {
+	if err := m.CloseWait(patient(t)); err == nil {
 		t.Error("nothing was left open")
 	}
 	if err := h.Destroy(); err != nil {

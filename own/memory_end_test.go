@@ -50,7 +50,7 @@ func TestDisownMemory(t *testing.T) {
 	}
 }
 
-func TestDestroyMemory(t *testing.T) {
+func TestClosePoolMemory(t *testing.T) {
 	h := newHeap(t)
 	m := NewMemory(h, MemoryOptions{Name: "Cache"})
 	var all []*Bytes
@@ -63,41 +63,41 @@ func TestDestroyMemory(t *testing.T) {
 	}
 	all[0].Close()
 	all[1].Use(func([]byte) {
-		err = m.Destroy(doneAfter(1))
+		err = m.CloseWait(doneAfter(1))
 	})
-	var e *DestroyError
+	var e *CloseError
 	if !errors.As(err, &e) || e.NeverClosed != 1000 || e.InUse != 1 || e.Pool != "Cache" {
-		t.Errorf("Destroy: %+v", err)
+		t.Errorf("CloseWait: %+v", err)
 	}
 	for _, b := range all {
 		if !b.Closed() {
-			t.Fatal("open after Destroy")
+			t.Fatal("open after CloseWait")
 		}
 		b.Close()
 	}
 	if !g.Closed() {
-		t.Error("a group is open after Destroy")
+		t.Error("a group is open after CloseWait")
 	}
 	if n := h.Stats().Blocks; n != 0 {
 		t.Errorf("%d blocks are left", n)
 	}
-	if _, err := m.NewBytes(10); err != ErrDestroyed {
+	if _, err := m.NewBytes(10); err != ErrPoolClosed {
 		t.Errorf("Bytes: %v", err)
 	}
-	if _, err := m.NewBytes(1 << 20); err != ErrDestroyed {
+	if _, err := m.NewBytes(1 << 20); err != ErrPoolClosed {
 		t.Errorf("Bytes: %v", err)
 	}
-	if _, err := m.NewString("x"); err != ErrDestroyed {
+	if _, err := m.NewString("x"); err != ErrPoolClosed {
 		t.Errorf("String: %v", err)
 	}
-	if _, err := NewMem[int](m); err != ErrDestroyed {
+	if _, err := NewMem[int](m); err != ErrPoolClosed {
 		t.Errorf("NewMem: %v", err)
 	}
-	if _, err := m.NewGroup(); err != ErrDestroyed {
+	if _, err := m.NewGroup(); err != ErrPoolClosed {
 		t.Errorf("Group: %v", err)
 	}
-	if err := m.Destroy(waiting(0)); err != ErrDestroyed {
-		t.Errorf("Destroy: %v", err)
+	if err := m.CloseWait(waiting(0)); err != ErrPoolClosed {
+		t.Errorf("CloseWait: %v", err)
 	}
 	if n := h.Stats().Blocks; n != 0 {
 		t.Errorf("%d blocks are left", n)
@@ -192,7 +192,7 @@ func TestMemoryTells(t *testing.T) {
 	if !strings.Contains(stack, "TestMemoryTells") || strings.Contains(stack, "carve") {
 		t.Errorf("the stack is\n%s", stack)
 	}
-	if err := m.Destroy(waiting(0)); err != nil {
+	if err := m.CloseWait(waiting(0)); err != nil {
 		t.Error(err)
 	}
 }
@@ -253,7 +253,7 @@ func TestMemoryChecked(t *testing.T) {
 }
 
 // TestLeakedMemory: with CHEAPOWN=leak nothing comes back by itself, but by Close
-// and Destroy.
+// and CloseWait.
 func TestLeakedMemory(t *testing.T) {
 	out, status := testchild.Run(t, func() {
 		h, _ := cheap.NewHeap(cheap.HeapOptions{})
@@ -269,10 +269,10 @@ func TestLeakedMemory(t *testing.T) {
 			gc(t)
 		}
 		before := m.Stats().Live
-		err := m.Destroy(waiting(0))
+		err := m.CloseWait(waiting(0))
 		fmt.Println(before, err, h.Stats().Blocks)
 	}, "CHEAPOWN=leak")
-	if want := "1000 cheap: own.Memory: Pool.Destroy: 1000 were never closed 0"; status != 0 || strings.TrimSpace(out) != want {
+	if want := "1000 cheap: own.Memory: Pool.Close: 1000 were never closed 0"; status != 0 || strings.TrimSpace(out) != want {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 }

@@ -29,7 +29,7 @@ func ExampleMemory() {
 
 	image.Close() // or not
 	title.Close()
-	fmt.Println(memory.Stats().Live, memory.Destroy(context.Background()))
+	fmt.Println(memory.Stats().Live, memory.CloseWait(context.Background()))
 	// Output:
 	// a green dot {0 255 0 0}
 	// 0 <nil>

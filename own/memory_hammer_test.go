@@ -105,7 +105,7 @@ func TestHammerMemory(t *testing.T) {
 
 // TestHammerDestroyMemory destroys a Memory while goroutines use it, close what
 // they have and forget it, with collections all the time.
-func TestHammerDestroyMemory(t *testing.T) {
+func TestHammerCloseMemory(t *testing.T) {
 	for round := range times(50) {
 		h := newHeap(t)
 		m := NewMemory(h, MemoryOptions{Batch: 20})
@@ -117,7 +117,7 @@ func TestHammerDestroyMemory(t *testing.T) {
 				for i := 0; ; i++ {
 					made.Add(1)
 					x, err := NewMem[[64]byte](m)
-					if err == ErrDestroyed {
+					if err == ErrPoolClosed {
 						return
 					} else if err != nil {
 						t.Error(err)
@@ -139,7 +139,7 @@ func TestHammerDestroyMemory(t *testing.T) {
 		for made.Load() < int64(round*100) {
 			runtime.Gosched()
 		}
-		m.Destroy(patient(t))
+		m.CloseWait(patient(t))
 		all.Wait()
 		wait(t, "the blocks are free", func() bool { return h.Stats().Blocks == 0 })
 		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {

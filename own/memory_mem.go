@@ -18,7 +18,7 @@ type Mem[T any] struct{ block }
 // does.
 //
 // The error wraps [cheap.ErrNoMemory] or [cheap.ErrLimit], or is
-// [ErrDestroyed].
+// [ErrPoolClosed].
 func NewMem[T any](m *Memory) (*Mem[T], error) {
 	if t := any((*T)(nil)); !pointerfree.Known(t) {
 		mustBePointerFree("NewMem", t)

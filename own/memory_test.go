@@ -135,7 +135,7 @@ func TestBytesOfAllSizes(t *testing.T) {
 			if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
 				t.Errorf("%+v after everything was closed", st)
 			}
-			if err := m.Destroy(waiting(0)); err != nil {
+			if err := m.CloseWait(waiting(0)); err != nil {
 				t.Error(err)
 			}
 			if n := h.Stats().Blocks; n != 0 {

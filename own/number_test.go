@@ -49,7 +49,7 @@ func TestReleaseByNumber(t *testing.T) {
 		runtime.GC()
 		return h.Stats().Blocks == 0 && p.Stats().Live == 0
 	})
-	if err := p.Destroy(t.Context()); err != nil {
+	if err := p.CloseWait(t.Context()); err != nil {
 		t.Error(err)
 	}
 }

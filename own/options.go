@@ -69,7 +69,7 @@ type Options struct {
 	// be in Use.
 	Unshared bool
 
-	// Trace records the stack that made each owner, for the error of Destroy and for
+	// Trace records the stack that made each owner, for the error of CloseWait and for
 	// OnCollect. On amd64 and arm64 it costs 0.2 µs per owner if the stack made other
 	// owners lately, and otherwise 1 µs. A [LeakLevel] can be set later, and can record
 	// some owners only.
@@ -118,7 +118,7 @@ type With struct {
 	// The state stays reachable until that call of Release has returned, or until the owner is
 	// disowned. It may refer to the parent's owner. It must not refer to the owner of this
 	// resource, to another owner of the pool, or to an owner of a pool whose resources depend on
-	// the pool's: such an owner is never found unreachable, and only Close and Destroy release
+	// the pool's: such an owner is never found unreachable, and only Close of it or of the pool release
 	// its resource. [CheckReleased] finds this in a test.
 	//
 	// An owner with a state takes 120 bytes more of the Go heap, and is made with a lock, as a
@@ -127,7 +127,7 @@ type With struct {
 	State any
 
 	// Room is what [Pool.Reserve] has returned for the resource. OwnWith ends it. It fails only
-	// after Destroy, with [ErrDestroyed], and if the parent is closed, with [ErrClosed]. OwnWith
+	// after the pool is closed, with [ErrPoolClosed], and if the parent is closed, with [ErrClosed]. OwnWith
 	// panics if the Room is of another pool.
 	Room Room
 }

@@ -47,7 +47,7 @@ func TestZeroPool(t *testing.T) {
 	mustMisuse(t, "own.Pool.Make", func() { o.Make(&p) }, "NewPool")
 	//cheapvet:ignore closeforgotten no room is reserved
 	mustMisuse(t, "own.Pool.Reserve", func() { p.Reserve(t.Context(), 1) }, "NewPool")
-	mustMisuse(t, "own.Pool.Destroy", func() { p.Destroy(t.Context()) }, "NewPool")
+	mustMisuse(t, "own.Pool.CloseWait", func() { p.CloseWait(t.Context()) }, "NewPool")
 	mustMisuse(t, "own.Pool.Stats", func() { p.Stats() }, "NewPool")
 }
 

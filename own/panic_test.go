@@ -204,20 +204,20 @@ func TestPanicInDestroy(t *testing.T) {
 			panic(v)
 		}
 	}
-	if v := testcall.Catch(func() { p.Destroy(patient(t)) }); v != "first" {
+	if v := testcall.Catch(func() { p.CloseWait(patient(t)) }); v != "first" {
 		t.Errorf("panic value %v", v)
 	}
 	if len(values) != 3 {
 		t.Errorf("%d panics: %v", len(values), values)
 	}
 	for _, m := range held {
-		mustBeReleased(t, m.cell, "by Destroy")
+		mustBeReleased(t, m.cell, "by CloseWait")
 		if !m.Closed() {
 			t.Error("an owner is open")
 		}
 	}
-	if err := p.Destroy(waiting(0)); err != ErrDestroyed {
-		t.Errorf("a second Destroy: %v", err)
+	if err := p.CloseWait(waiting(0)); err != ErrPoolClosed {
+		t.Errorf("a second Close: %v", err)
 	}
 	mustStats(t, p, Stats{})
 	mustDestroy(t, q)
@@ -238,10 +238,10 @@ func TestPanicInDestroyOfStock(t *testing.T) {
 			panic("oops")
 		}
 	}
-	if v := testcall.Catch(func() { p.Destroy(patient(t)) }); v != "oops" {
+	if v := testcall.Catch(func() { p.CloseWait(patient(t)) }); v != "oops" {
 		t.Errorf("panic value %v", v)
 	}
-	mustBeReleased(t, m.cell, "by Destroy")
+	mustBeReleased(t, m.cell, "by CloseWait")
 	if f.w.alive() != 0 || !slices.Contains(sizes, 1) {
 		t.Errorf("%d are alive; calls for %v", f.w.alive(), sizes)
 	}

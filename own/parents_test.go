@@ -60,17 +60,17 @@ func TestChildrenBeforeParents(t *testing.T) {
 		},
 		"destroy, oldest first": func(_ *testing.T, _ *family, pools [3]*Pool) {
 			for _, p := range pools {
-				p.Destroy(waiting(0))
+				p.CloseWait(waiting(0))
 			}
 		},
 		"destroy, youngest first": func(_ *testing.T, _ *family, pools [3]*Pool) {
 			for i := range pools {
-				pools[2-i].Destroy(waiting(0))
+				pools[2-i].CloseWait(waiting(0))
 			}
 		},
 		"close and destroy": func(_ *testing.T, f *family, pools [3]*Pool) {
 			f.child.Close()
-			pools[0].Destroy(waiting(0))
+			pools[0].CloseWait(waiting(0))
 		},
 		"use": func(_ *testing.T, f *family, pools [3]*Pool) {
 			f.parent.Use(func(unsafe.Pointer) {
@@ -79,7 +79,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 						f.parent.Close()
 						f.child.Close()
 						f.grandchild.Close()
-						pools[0].Destroy(waiting(0))
+						pools[0].CloseWait(waiting(0))
 						for _, m := range []*thing{f.parent, f.child, f.grandchild} {
 							if !m.cell.alive() {
 								t.Error("released in use")
@@ -133,7 +133,7 @@ func TestChildrenBeforeParents(t *testing.T) {
 						if s := p.Stats(); s.Live != 0 || s.Bytes != 0 || s.Queued != 0 {
 							t.Errorf("pool %d: %+v", i, s)
 						}
-						p.Destroy(waiting(0))
+						p.CloseWait(waiting(0))
 					}
 					runtime.KeepAlive(f)
 				})
@@ -240,7 +240,7 @@ func TestFailedOwnWithLeavesTheParent(t *testing.T) {
 		"destroyed": func(parent *thing, resource unsafe.Pointer) {
 			p := w.pool(Options{})
 			mustDestroy(t, p)
-			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrDestroyed {
+			if err := new(object).OwnWith(p, resource, With{Size: 1, Parent: parent.Owner()}); err != ErrPoolClosed {
 				t.Errorf("OwnWith: %v", err)
 			}
 		},
@@ -404,8 +404,8 @@ func TestBatchesAreOfOneParent(t *testing.T) {
 	if siblings == 0 {
 		t.Error("the children of an exact parent share no batch")
 	}
-	p.Destroy(waiting(0))
-	q.Destroy(waiting(0))
+	p.CloseWait(waiting(0))
+	q.CloseWait(waiting(0))
 	runtime.KeepAlive([]*thing{small, other, exact})
 }
 
@@ -485,9 +485,9 @@ func TestLargeParentsWithSmallChildren(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestDestroyReleasesChildrenElsewhere destroys the pool of a parent whose
+// TestClosePoolReleasesChildrenElsewhere destroys the pool of a parent whose
 // children, and theirs, are in other pools, which go on.
-func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
+func TestClosePoolReleasesChildrenElsewhere(t *testing.T) {
 	w := newWorld(t, 1000)
 	p := w.pool(Options{Name: "repository"})
 	pools := []*Pool{p, w.pool(Options{}), w.pool(Options{Batch: 1}), w.pool(Options{Batch: 3})}
@@ -520,9 +520,9 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 		t.Errorf("%+v, want %d", e, never)
 	}
 	for _, m := range family {
-		mustBeReleased(t, m.cell, "by Destroy")
+		mustBeReleased(t, m.cell, "by CloseWait")
 		if !m.Closed() {
-			t.Error("not closed by Destroy")
+			t.Error("not closed by CloseWait")
 		}
 	}
 	mustBeAlive(t, other.cell, "although it has no parent")
@@ -533,8 +533,8 @@ func TestDestroyReleasesChildrenElsewhere(t *testing.T) {
 	}
 }
 
-// TestDestroyWithChildInUse has the parent wait for a Use of its child.
-func TestDestroyWithChildInUse(t *testing.T) {
+// TestClosePoolWithChildInUse has the parent wait for a Use of its child.
+func TestClosePoolWithChildInUse(t *testing.T) {
 	w := newWorld(t, 2)
 	p, q := w.pool(Options{}), w.pool(Options{})
 	parent := w.own(t, p, 16)

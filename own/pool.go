@@ -55,7 +55,7 @@ const (
 // collector in batches. It is made by [NewPool]. Its methods may be called from
 // any goroutine.
 //
-// A Pool may be dropped without Destroy: its resources are still released after
+// A Pool may be dropped without Close: its resources are still released after
 // their owners become unreachable, and after that the Pool itself is collected.
 // This holds even if Release refers to the Pool. A [Queue] must not be dropped:
 // its queued releases would never run, and [Flush] would wait for them.
@@ -73,7 +73,7 @@ type Pool struct {
 	statsMu sync.Mutex // held by Stats
 
 	// The pool of rooms, nil before the first Reserve under a limit. It is made under
-	// roomsMu, and never after Destroy has locked that.
+	// roomsMu, and never after close has locked that.
 	rooms     atomic.Pointer[Pool]
 	roomsMu   sync.Mutex
 	onCollect func(Collected) // Options.OnCollect
@@ -333,7 +333,7 @@ func (p *Pool) ownWith(o *owner, resource uintptr, w With) error {
 	if room.pool != nil {
 		size = room.size
 	}
-	defer room.Release() // after the resource is counted, so that no other takes the room
+	defer room.Close() // after the resource is counted, so that no other takes the room
 	var f *batch.Family
 	if w.Parent != (Owner{}) {
 		t := w.Parent.ref.Sentinel()

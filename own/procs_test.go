@@ -56,19 +56,19 @@ func onAllPs(t testing.TB, n int, f func() error, done func() bool) {
 	wg.Wait()
 }
 
-// TestNewPAfterDestroy owns on a P that had no window before Destroy.
+// TestNewPAfterDestroy owns on a P that had no window before CloseWait.
 func TestNewPAfterDestroy(t *testing.T) {
 	setProcs(t, 4)
 	all, p, m := makersOf(t, newWorld(t, 1_000_000))
 	mustDestroy(t, p)
-	if err := m.Destroy(patient(t)); err != nil {
+	if err := m.CloseWait(patient(t)); err != nil {
 		t.Error(err)
 	}
 	for _, kind := range all[1:] { // Make, Memory, Group
 		var calls atomic.Int64
 		onAllPs(t, 4, func() error {
 			calls.Add(1)
-			if err := kind.make(); err != ErrDestroyed {
+			if err := kind.make(); err != ErrPoolClosed {
 				t.Errorf("%s: %v", kind.name, err)
 			}
 			return nil
@@ -76,7 +76,7 @@ func TestNewPAfterDestroy(t *testing.T) {
 	}
 	var x byte
 	for range 1000 {
-		if err := new(object).Own(p, unsafe.Pointer(&x), 1); err != ErrDestroyed {
+		if err := new(object).Own(p, unsafe.Pointer(&x), 1); err != ErrPoolClosed {
 			t.Fatal(err)
 		}
 		runtime.Gosched()
@@ -103,13 +103,13 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 		o := &thing{}
 		if kind < 2 {
 			o.cell = x.w.create(16)
-			if err := o.Own(p, o.cell.pointer(), 16); err == ErrDestroyed {
+			if err := o.Own(p, o.cell.pointer(), 16); err == ErrPoolClosed {
 				x.w.destroy(o.cell)
 				return
 			} else if err != nil {
 				t.Error(err)
 			}
-		} else if err := o.Make(p); err == ErrDestroyed {
+		} else if err := o.Make(p); err == ErrPoolClosed {
 			return
 		} else if err != nil {
 			t.Error(err)
@@ -123,7 +123,7 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 		}
 	case 4, 5, 6:
 		b, err := m.NewBytes(1 + rnd.IntN(200))
-		if err == ErrDestroyed {
+		if err == ErrPoolClosed {
 			return
 		} else if err != nil {
 			t.Error(err)
@@ -147,11 +147,11 @@ func (x *procsMix) step(t *testing.T, rnd *rand.Rand, mine *[16]*thing, blocks *
 			m.Stats()
 		case 1:
 			if x.pool.CompareAndSwap(p, x.f.pool(Options{})) {
-				p.Destroy(patient(t))
+				p.CloseWait(patient(t))
 			}
 		case 2:
 			if x.memory.CompareAndSwap(m, NewMemory(x.h, MemoryOptions{})) {
-				m.Destroy(patient(t))
+				m.CloseWait(patient(t))
 			}
 		case 3:
 			if o := mine[slot]; o != nil {
@@ -229,7 +229,7 @@ func TestHammerProcs(t *testing.T) {
 	})
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)
-	if err := m.Destroy(patient(t)); err != nil {
+	if err := m.CloseWait(patient(t)); err != nil {
 		t.Error(err)
 	}
 	collectNow(t, "all blocks", func() bool { return x.h.Stats().Blocks == 0 })

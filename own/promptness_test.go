@@ -77,7 +77,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 
 func mustDestroyMemory(t testing.TB, m *Memory) {
 	t.Helper()
-	if err := m.Destroy(patient(t)); err != nil {
-		t.Errorf("Destroy: %v", err)
+	if err := m.CloseWait(patient(t)); err != nil {
+		t.Errorf("CloseWait: %v", err)
 	}
 }

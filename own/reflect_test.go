@@ -85,7 +85,7 @@ func TestPrintersFollowNothing(t *testing.T) {
 		<-done
 	}
 	runtime.KeepAlive(values)
-	m.Destroy(patient(t)) // the error counts those that were never closed
+	m.CloseWait(patient(t)) // the error counts those that were never closed
 }
 
 // TestEqualOwners compares as == and reflect.DeepEqual do: copies are equal, owners

@@ -73,7 +73,7 @@ func TestReleaseErrors(t *testing.T) {
 				t.Errorf("Close of the child: %v", err)
 			}
 		}, nil, 1},
-		{"Destroy", Options{}, func(t *testing.T, _ *world, p *Pool, m *thing) {
+		{"CloseWait", Options{}, func(t *testing.T, _ *world, p *Pool, m *thing) {
 			if e := destroyError(t, p, patient(t)); e.NeverClosed != 1 {
 				t.Error(e)
 			}
@@ -122,7 +122,7 @@ func TestReleaseErrors(t *testing.T) {
 			if w.alive() != 0 {
 				t.Errorf("%d are not released", w.alive())
 			}
-			p.Destroy(patient(t))
+			p.CloseWait(patient(t))
 		})
 	}
 }
@@ -373,9 +373,9 @@ func TestStateIsDropped(t *testing.T) {
 	mate.Close()
 }
 
-// TestDestroyWaitsForThreadsOfChildren destroys a pool whose resources have children
+// TestClosePoolWaitsForThreadsOfChildren destroys a pool whose resources have children
 // that are released on a thread.
-func TestDestroyWaitsForThreadsOfChildren(t *testing.T) {
+func TestClosePoolWaitsForThreadsOfChildren(t *testing.T) {
 	var order []uintptr
 	parents := NewPool(Options{Numbers: true, Release: released(func(r []uintptr) { order = append(order, r...) })})
 	leave := make(chan struct{})

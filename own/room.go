@@ -13,8 +13,8 @@ import (
 )
 
 // A Room is space under a limit for a resource that is about to be made. It is made by
-// [Pool.Reserve], and ended by OwnWith of a [Handle] or [Number], in With.Room, or by Release. A
-// Room may be copied, and its first end counts: after that it holds no bytes, so a Release does
+// [Pool.Reserve], and ended by OwnWith of a [Handle] or [Number], in With.Room, or by Close. A
+// Room may be copied, and its first end counts: after that it holds no bytes, so a Close does
 // nothing, and OwnWith counts a resource as Own does. The zero Room is none.
 //
 // To drop a Room that has not ended is a mistake. Its bytes are given back after a
@@ -47,7 +47,7 @@ type Room struct {
 //     nothing back, until more is owned or ten times the duration of a collection has passed,
 //   - the error of ctx, if it is done before,
 //   - [ErrQueueFull], at once, if the queue of the pool is full, see [NewQueue],
-//   - [ErrDestroyed] after Destroy.
+//   - [ErrPoolClosed] after the pool is closed.
 //
 // Reserve panics if size is negative.
 func (p *Pool) Reserve(ctx context.Context, size int) (Room, error) {
@@ -92,14 +92,14 @@ func (p *Pool) hold(o *owner, n int64) error {
 	rooms := p.rooms.Load()
 	if rooms == nil {
 		if rooms = p.makeRooms(); rooms == nil {
-			return ErrDestroyed
+			return ErrPoolClosed
 		}
 	}
 	return rooms.own(o, uintptr(n), int(n)) // n was an int
 }
 
 // makeRooms makes the pool of rooms, whose resources are numbers of bytes. A release gives
-// the bytes back, whether the Room has ended or was forgotten. It returns nil after Destroy.
+// the bytes back, whether the Room has ended or was forgotten. It returns nil after the pool is closed.
 func (p *Pool) makeRooms() *Pool {
 	p.roomsMu.Lock()
 	defer p.roomsMu.Unlock()
@@ -132,28 +132,28 @@ func (p *Pool) makeRooms() *Pool {
 	return rooms
 }
 
-// destroyRooms destroys the pool of rooms, after the pool's intake has ended, and adds to e
+// closeRooms destroys the pool of rooms, after the pool's intake has ended, and adds to e
 // what is left.
-func (p *Pool) destroyRooms(ctx context.Context, e *DestroyError) {
+func (p *Pool) closeRooms(ctx context.Context, e *CloseError) {
 	p.roomsMu.Lock()
 	rooms := p.rooms.Load()
 	p.roomsMu.Unlock()
 	if rooms == nil {
 		return
 	}
-	var left *DestroyError
-	if errors.As(rooms.Destroy(ctx), &left) {
+	var left *CloseError
+	if errors.As(rooms.close("CloseWait", ctx), &left) {
 		e.Rooms, e.Origins = left.NeverClosed, left.Origins
 	}
 }
 
-// Release gives the room back: the resource was not made.
-func (r Room) Release() { r.held.Close() } // the error is always nil
+// Close gives the room back: the resource was not made. The error is always nil.
+func (r Room) Close() error { return r.held.Close() }
 
 // Discard releases a resource that has no owner, for example because Own has returned an
 // error. It calls the pool's release function with Options.State. In a pool with a
 // [Queue] or [Thread] the release is queued, also in a release function. Discard may
-// be called after Destroy. It returns the error of the release function, if it calls
+// be called after the pool is closed. It returns the error of the release function, if it calls
 // that function. It panics in a pool with Options.Numbers, for which there is the
 // function [Discard], and in a pool with Options.Parent.
 //

@@ -108,7 +108,7 @@ func TestRoomForgotten(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
-			room.Release()
+			room.Close()
 			mustDestroy(t, p)
 		})
 	}
@@ -137,7 +137,7 @@ func TestRoomSites(t *testing.T) {
 			t.Errorf("before=%v: %+v", before, sites)
 		}
 		for i := range rooms {
-			rooms[i].Release()
+			rooms[i].Close()
 		}
 		mustDestroy(t, p)
 	}
@@ -153,17 +153,17 @@ func TestRoomAtDestroy(t *testing.T) {
 	reserved(t, p, rooms[10:], 1<<20)
 	e := destroyError(t, p, patient(t))
 	if e.Rooms != 20 || len(e.Origins) != 2 || e.Origins[0].Count != 10 || !strings.Contains(e.Error(), "20 are rooms") || !strings.Contains(e.Error(), "TestRoomAtDestroy") {
-		t.Errorf("Destroy: %v", e)
+		t.Errorf("CloseWait: %v", e)
 	}
 	if held() != 0 || account.Process.Reserved() != 0 {
 		t.Errorf("%d bytes are held, %d by rooms", held(), account.Process.Reserved())
 	}
 	var n Number[int]
-	if err := n.OwnWith(p, 7, With{Room: rooms[0]}); err != ErrDestroyed {
-		t.Errorf("Own in a room after Destroy: %v", err)
+	if err := n.OwnWith(p, 7, With{Room: rooms[0]}); err != ErrPoolClosed {
+		t.Errorf("Own in a room after CloseWait: %v", err)
 	}
 	for i := range rooms {
-		rooms[i].Release()
+		rooms[i].Close()
 	}
 	if held() != 0 || account.Process.Reserved() != 0 {
 		t.Errorf("%d bytes are held, %d by rooms, when the rooms have ended", held(), account.Process.Reserved())
@@ -185,7 +185,7 @@ func TestRoomMisuse(t *testing.T) {
 	if !n.Closed() || held() != 100 {
 		t.Errorf("closed %v, %d bytes are held", n.Closed(), held())
 	}
-	rooms[0].Release()
+	rooms[0].Close()
 	mustDestroy(t, other)
 	mustDestroy(t, p)
 }
@@ -203,7 +203,7 @@ func TestRoomDestroyed(t *testing.T) {
 		return nil
 	}})
 	setCeiling(1)
-	if _, err := p.Reserve(context.Background(), 100); err != ErrDestroyed || held() != 0 || account.Process.Reserved() != 0 {
+	if _, err := p.Reserve(context.Background(), 100); err != ErrPoolClosed || held() != 0 || account.Process.Reserved() != 0 {
 		t.Errorf("%v; %d bytes are held, %d by rooms", err, held(), account.Process.Reserved())
 	}
 }
@@ -220,7 +220,7 @@ func TestRoomKept(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "1 of image, rooms\n1 made by") {
 		t.Errorf("CheckReleased: %v", err)
 	}
-	kept[0].Release()
+	kept[0].Close()
 	mustDestroy(t, p)
 	if err := CheckReleased(func() {
 		p := NewPool(Options{Name: "image", Numbers: true, Release: released(func([]uintptr) {})})
@@ -245,13 +245,13 @@ func TestHammerRooms(t *testing.T) {
 					room, err := p.Reserve(context.Background(), 1<<(i%18)) //cheapvet:ignore closeforgotten a third is forgotten
 					switch {
 					case err != nil:
-						if err != ErrDestroyed {
+						if err != ErrPoolClosed {
 							t.Error(err)
 						}
 						failed.Store(true)
 						return
 					case i%3 == 0:
-						room.Release()
+						room.Close()
 					case i%3 == 1:
 						var o object
 						if o.OwnWith(p, unsafe.Pointer(&x), With{Room: room}) == nil && i%2 == 0 {
@@ -259,7 +259,7 @@ func TestHammerRooms(t *testing.T) {
 						}
 					}
 					if i == times(2000) && g == 0 {
-						p.Destroy(context.Background()) // the error says how many are left
+						p.CloseWait(context.Background()) // the error says how many are left
 					} else if i%500 == 0 {
 						runtime.GC()
 					}

@@ -44,8 +44,8 @@ func (p *Pool) noteMade(memory *Memory) {
 	roster.prune = max(64, 2*len(roster.pools))
 }
 
-// noteDestroyed takes a pool out of the roster if it owns nothing any more.
-func (p *Pool) noteDestroyed() {
+// noteClosed takes a pool out of the roster if it owns nothing any more.
+func (p *Pool) noteClosed() {
 	if st := p.Stats(); st.Live+st.Made != 0 {
 		return
 	}

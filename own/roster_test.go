@@ -38,7 +38,7 @@ func TestPools(t *testing.T) {
 		}
 	}
 	o.Close()
-	if err := p.Destroy(context.Background()); err != nil {
+	if err := p.CloseWait(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := info("listed.Pool"); ok {
@@ -70,7 +70,7 @@ func TestPoolsHasMemories(t *testing.T) {
 	}
 	b.Close()
 	g.Close()
-	if err := m.Destroy(context.Background()); err != nil {
+	if err := m.CloseWait(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	if err := h.DestroyAll(); err != nil {

@@ -43,7 +43,7 @@ func Workers(n int) Run {
 // after Own and OwnWith, it owns the resource.
 func Inline() Run { return Run{inline: true} }
 
-// Thread has all releases, those of Close and Destroy included, run one after the other on one
+// Thread has all releases, those of Close included, run one after the other on one
 // goroutine of the pool, which is locked to an operating system thread. Both end when nothing is
 // queued. So Release finds no state of an earlier thread: it makes a GL context current itself. A
 // thread for a single release costs about 90 µs. maxQueued is that of [NewQueue].
@@ -52,7 +52,7 @@ func Thread(maxQueued int) Run {
 }
 
 // A Queue leaves the releases of pools to the program, for libraries that are bound to one thread
-// which the program owns. Close, Destroy and the collector only queue them, and [Queue.Drain] runs
+// which the program owns. Close and the collector only queue them, and [Queue.Drain] runs
 // them. Its methods may be called from any goroutine. The zero Queue has no bound and no channel.
 type Queue struct {
 	queue     worker.Queue
@@ -93,7 +93,7 @@ func (q *Queue) Run() Run { return Run{queue: q, maxQueued: q.maxQueued} }
 // A parent that waits only for a child is released together with that child, and is
 // not counted.
 //
-// Drain may be called after Destroy of a pool. Calls from several goroutines wait for each
+// Drain may be called after Close of a pool. Calls from several goroutines wait for each
 // other. Within a release function that it has called Drain returns 0. A panic of the release
 // function reaches the caller; the resources of that call count as released, all others stay queued.
 func (q *Queue) Drain(max int) int { return q.queue.Drain(max) }

@@ -50,7 +50,7 @@ func TestStaleOwners(t *testing.T) {
 		stale = append(stale, o)
 		o.Close()
 	}
-	if err := p.Destroy(patient(t)); err != nil {
+	if err := p.CloseWait(patient(t)); err != nil {
 		t.Error(err)
 	}
 }
@@ -99,7 +99,7 @@ func TestOwnByMany(t *testing.T) {
 			var kept [32]object
 			for i := range each {
 				var o object
-				if err := o.Own(p, unsafe.Pointer(&counts[g*each+i]), 10); errors.Is(err, ErrDestroyed) {
+				if err := o.Own(p, unsafe.Pointer(&counts[g*each+i]), 10); errors.Is(err, ErrPoolClosed) {
 					break
 				} else if err != nil {
 					t.Error(err)
@@ -125,7 +125,7 @@ func TestOwnByMany(t *testing.T) {
 				}
 				stale.Close()
 				if i == each*3/4 && g == 0 {
-					p.Destroy(patient(t))
+					p.CloseWait(patient(t))
 				}
 			}
 			for i := range kept {

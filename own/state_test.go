@@ -64,7 +64,7 @@ func TestOwnWith(t *testing.T) {
 		},
 		"forget":      func(_ *testing.T, s *scene) { s.mine, s.others = nil, nil },
 		"forget some": func(_ *testing.T, s *scene) { clear(s.mine[1:]); clear(s.others[1:]) },
-		"destroy":     func(_ *testing.T, s *scene) { s.p.Destroy(waiting(0)) },
+		"destroy":     func(_ *testing.T, s *scene) { s.p.CloseWait(waiting(0)) },
 		"disown": func(t *testing.T, s *scene) {
 			all(s, func(m *thing) {
 				if _, err := m.Disown(); err != nil {
@@ -79,7 +79,7 @@ func TestOwnWith(t *testing.T) {
 		"destroy in use": func(t *testing.T, s *scene) {
 			last := s.mine[len(s.mine)-1]
 			last.Use(func(unsafe.Pointer) {
-				s.p.Destroy(waiting(0))
+				s.p.CloseWait(waiting(0))
 				mustBeAlive(t, last.cell, "in use")
 			})
 		},
@@ -117,7 +117,7 @@ func TestOwnWith(t *testing.T) {
 					})
 					w.mustDropStates(t) // while the batch of s.mine[0] is there
 					runtime.KeepAlive(s)
-					s.p.Destroy(waiting(0))
+					s.p.CloseWait(waiting(0))
 					drainPool(s.p, 0)
 					flush(t)
 					if w.alive() != 0 {
@@ -146,7 +146,7 @@ func TestOwnWithFamilies(t *testing.T) {
 					runtime.GC()
 					runtime.GC()
 				},
-				"destroy": func(_ []*thing, p *Pool) { p.Destroy(waiting(0)) },
+				"destroy": func(_ []*thing, p *Pool) { p.CloseWait(waiting(0)) },
 			} {
 				t.Run(fmt.Sprintf("%s/%d/drain=%v/thread=%v/inline=%v/batch=%d", name, mask, o.Run.queue != nil, o.Run.thread, o.Run.inline, o.Batch), func(t *testing.T) {
 					w := newWorld(t, 3)
@@ -175,7 +175,7 @@ func TestOwnWithFamilies(t *testing.T) {
 						f[2].Close()
 					}
 					release(t, p, func() bool { return w.alive() == 0 })
-					p.Destroy(waiting(0))
+					p.CloseWait(waiting(0))
 					mustDestroy(t, q)
 				})
 			}
@@ -244,8 +244,8 @@ func TestOwnWithState(t *testing.T) {
 		t.Errorf("under a closed parent: %v", err)
 	}
 	mustDestroy(t, p)
-	if err := new(Number[int]).OwnWith(p, 2, With{Size: 16, State: "late"}); err != ErrDestroyed {
-		t.Errorf("after Destroy: %v", err)
+	if err := new(Number[int]).OwnWith(p, 2, With{Size: 16, State: "late"}); err != ErrPoolClosed {
+		t.Errorf("after CloseWait: %v", err)
 	}
 	mustMisuse(t, "own.Handle.OwnWith", func() { new(Number[int]).OwnWith(NewPool(Options{Release: o.Release}), 2, With{Size: 16, State: ""}) }, "Options.Numbers")
 }
@@ -336,8 +336,8 @@ func TestOwnWithErrors(t *testing.T) {
 			t.Errorf("panic value %v", v)
 		}
 		state = nil
-		if v := testcall.Catch(func() { p.Destroy(waiting(0)) }); v != "second" {
-			t.Errorf("panic value of Destroy: %v", v)
+		if v := testcall.Catch(func() { p.CloseWait(waiting(0)) }); v != "second" {
+			t.Errorf("panic value of CloseWait: %v", v)
 		}
 		runtime.GC()
 		if gone.Value() != nil {
@@ -386,9 +386,9 @@ func TestOwnWithDrain(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestOwnWithWhileDestroyed makes owners while their pool, or that of their parent, is
+// TestOwnWithWhileClosed makes owners while their pool, or that of their parent, is
 // destroyed. What has an owner is released with its state, and nothing else is.
-func TestOwnWithWhileDestroyed(t *testing.T) {
+func TestOwnWithWhileClosed(t *testing.T) {
 	for round := range times(3000) {
 		w := newWorld(t, 100)
 		p, q := w.pool(Options{}), w.pool(Options{Batch: 1 + round%3})
@@ -409,10 +409,10 @@ func TestOwnWithWhileDestroyed(t *testing.T) {
 				}
 			})
 		}
-		wg.Go(func() { []*Pool{p, q}[round%2].Destroy(waiting(0)) })
+		wg.Go(func() { []*Pool{p, q}[round%2].CloseWait(waiting(0)) })
 		wg.Wait()
-		p.Destroy(patient(t))
-		q.Destroy(patient(t))
+		p.CloseWait(patient(t))
+		q.CloseWait(patient(t))
 		if w.alive() != 0 {
 			t.Fatalf("%d are alive", w.alive())
 		}
@@ -438,7 +438,7 @@ func TestOwnWithAllocates(t *testing.T) {
 	if bytes/n > 200 {
 		t.Errorf("%d bytes for each of %d owners", bytes/n, n)
 	}
-	if err := p.Destroy(context.Background()); err == nil {
+	if err := p.CloseWait(context.Background()); err == nil {
 		t.Error("none was open")
 	}
 }

@@ -212,7 +212,7 @@ func TestHammerSurvivors(t *testing.T) {
 					c := w.create(16)
 					m := &thing{cell: c}
 					if err := m.Own(p, c.pointer(), 16); err != nil {
-						if p.Discard(c.pointer()); err != ErrDestroyed {
+						if p.Discard(c.pointer()); err != ErrPoolClosed {
 							t.Error(err)
 						}
 						continue
@@ -241,7 +241,7 @@ func TestHammerSurvivors(t *testing.T) {
 			for w.next.Load() < int64(round*each*workers+each) {
 				runtime.Gosched()
 			}
-			p.Destroy(patient(t)) // its error tells of owners that were never closed
+			p.CloseWait(patient(t)) // its error tells of owners that were never closed
 		}
 		wg.Wait()
 		stop.Store(true)

@@ -18,15 +18,15 @@ func processor() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestTimeWaiting measures the processor time that CloseWait, Destroy and Flush take while they
+// TestTimeWaiting measures the processor time that both CloseWait and Flush take while they
 // wait: for two seconds at most 20 ms, ten times what is promised because other goroutines of
 // the process may run, and for an hour in a bubble at most a second, likewise.
 func TestTimeWaiting(t *testing.T) {
 	for name, await := range map[string]func(p *Pool, o *object) error{
 		"CloseWait": func(_ *Pool, o *object) error { return o.CloseWait(context.Background()) },
-		"Destroy": func(p *Pool, o *object) error {
+		"Pool.CloseWait": func(p *Pool, o *object) error {
 			o.Close()
-			return p.Destroy(context.Background())
+			return p.CloseWait(context.Background())
 		},
 		"Flush": func(p *Pool, o *object) error {
 			o.Close()

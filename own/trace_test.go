@@ -29,7 +29,7 @@ func frames(stack string) (names []string) {
 	return names
 }
 
-// TestTraceSaysWhoMadeWhatWasNeverClosed looks at the error of Destroy.
+// TestTraceSaysWhoMadeWhatWasNeverClosed looks at the error of CloseWait.
 func TestTraceSaysWhoMadeWhatWasNeverClosed(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Name: "bread", Trace: true})
@@ -193,10 +193,10 @@ func TestOnCollectIsToldOfForgottenCloses(t *testing.T) {
 			}
 			told := len(l.told)
 			held := bakery(t, w, p)
-			p.Destroy(waiting(0))
+			p.CloseWait(waiting(0))
 			drainPool(p, 0)
 			if !held.Closed() || len(l.told) != told {
-				t.Error("told of what Destroy released")
+				t.Error("told of what CloseWait released")
 			}
 		})
 	}

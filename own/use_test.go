@@ -2,6 +2,7 @@ package own
 
 import (
 	"errors"
+	"io"
 	"runtime"
 	"sync"
 	"testing"
@@ -232,9 +233,9 @@ func TestTooManyUses(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestDestroyInUse destroys the pool inside of Use, which Destroy does not wait
+// TestClosePoolInUse destroys the pool inside of Use, which CloseWait does not wait
 // for beyond its deadline, and from elsewhere.
-func TestDestroyInUse(t *testing.T) {
+func TestClosePoolInUse(t *testing.T) {
 	w := newWorld(t, 10)
 	p := w.pool(Options{Name: "image"})
 	m, closed, other := w.own(t, p, 10), w.own(t, p, 10), w.own(t, p, 10)
@@ -245,7 +246,7 @@ func TestDestroyInUse(t *testing.T) {
 			if e.Pool != "image" || e.NeverClosed != 2 || e.InUse != 2 || e.Waiting+e.Queued+e.Releasing != 0 {
 				t.Errorf("%+v", e)
 			}
-			mustBeReleased(t, other.cell, "by Destroy")
+			mustBeReleased(t, other.cell, "by CloseWait")
 			mustBeAlive(t, m.cell, "inside of Use")
 			mustBeAlive(t, closed.cell, "inside of Use")
 			mustMisuse(t, "image.Use", func() { m.Use(func(unsafe.Pointer) {}) }, "closed")
@@ -258,8 +259,35 @@ func TestDestroyInUse(t *testing.T) {
 	mustStats(t, p, Stats{})
 }
 
-// TestDestroyWaitsForUse has a Use end before the deadline.
-func TestDestroyWaitsForUse(t *testing.T) {
+// TestClosePoolDoesNotWait closes a pool, and the pools of a Memory, inside of Use.
+func TestClosePoolDoesNotWait(t *testing.T) {
+	w := newWorld(t, 1)
+	p := w.pool(Options{})
+	m := w.own(t, p, 10)
+	memory := NewMemory(newHeap(t), MemoryOptions{})
+	g := newGroup(t, memory)
+	m.Use(func(unsafe.Pointer) {
+		g.Use(func() {
+			for _, end := range []io.Closer{p, memory} {
+				var e *CloseError
+				if err := end.Close(); !errors.As(err, &e) || e.NeverClosed != 1 || e.InUse != 1 || e.Unwrap() != nil {
+					t.Errorf("Close: %v", err)
+				}
+				if err := end.Close(); err != ErrPoolClosed {
+					t.Errorf("a second Close: %v", err)
+				}
+			}
+			mustBeAlive(t, m.cell, "inside of Use")
+		})
+	})
+	mustBeReleased(t, m.cell, "after its Use")
+	if !g.Closed() {
+		t.Error("the group is open")
+	}
+}
+
+// TestClosePoolWaitsForUse has a Use end before the deadline.
+func TestClosePoolWaitsForUse(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Construct: func([]uintptr) (int, error) { return 0, nil }})
 	m := w.own(t, p, 10)
@@ -274,13 +302,13 @@ func TestDestroyWaitsForUse(t *testing.T) {
 	})
 	<-inside
 	wg.Go(func() {
-		wait(t, "Destroy has begun", func() bool {
-			return new(object).Make(p) == ErrDestroyed
+		wait(t, "CloseWait has begun", func() bool {
+			return new(object).Make(p) == ErrPoolClosed
 		})
 		mustBeAlive(t, m.cell, "during Use")
 		close(leave)
 	})
 	mustDestroy(t, p)
-	mustBeReleased(t, m.cell, "when Destroy returned")
+	mustBeReleased(t, m.cell, "when CloseWait returned")
 	wg.Wait()
 }

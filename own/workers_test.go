@@ -384,9 +384,9 @@ func TestFlushEndsWithItsContext(t *testing.T) {
 func TestFlushInReleaseIsRefused(t *testing.T) {
 	for name, end := range map[string]func(w *world, p *Pool, own func() *thing){
 		"Close": func(_ *world, _ *Pool, own func() *thing) { own().Close() },
-		"Destroy": func(_ *world, p *Pool, own func() *thing) {
+		"CloseWait": func(_ *world, p *Pool, own func() *thing) {
 			m := own()
-			p.Destroy(patient(t))
+			p.CloseWait(patient(t))
 			runtime.KeepAlive(m)
 		},
 		"collector": func(w *world, _ *Pool, own func() *thing) { testcall.Aside(func() { own() }) },
@@ -423,13 +423,13 @@ func TestFlushInReleaseIsRefused(t *testing.T) {
 			if gcwatch.InSection() {
 				t.Error("the test's own goroutine is in a release")
 			}
-			p.Destroy(waiting(0))
+			p.CloseWait(waiting(0))
 		})
 	}
 }
 
 // TestThread has all releases of a pool run on one goroutine, which ends after
-// that. Close and Destroy queue them, and Destroy waits.
+// that. Close and CloseWait queue them, and CloseWait waits.
 func TestThread(t *testing.T) {
 	flush(t)
 	before := runtime.NumGoroutine()
@@ -507,9 +507,9 @@ func TestThreadGoesOn(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestGoexitDoesNotStopDestroy has release functions end the goroutine that is in
-// Destroy: all resources are released before that.
-func TestGoexitDoesNotStopDestroy(t *testing.T) {
+// TestGoexitDoesNotStopClose has release functions end the goroutine that is in
+// CloseWait: all resources are released before that.
+func TestGoexitDoesNotStopClose(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Batch: 1})
 	var held []*thing
@@ -524,19 +524,19 @@ func TestGoexitDoesNotStopDestroy(t *testing.T) {
 	}
 	returned := false
 	testcall.Aside(func() {
-		p.Destroy(patient(t))
+		p.CloseWait(patient(t))
 		returned = true
 	})
 	if w.alive() != 0 || returned {
-		t.Errorf("%d are alive; Destroy returned: %v", w.alive(), returned)
+		t.Errorf("%d are alive; CloseWait returned: %v", w.alive(), returned)
 	}
 	runtime.KeepAlive(held)
 	mustStats(t, p, Stats{})
 }
 
-// TestGoexitDoesNotStopDestroyInDrain has a release function that Drain calls destroy
+// TestGoexitDoesNotStopCloseInDrain has a release function that Drain calls destroy
 // the pool. The other release functions, which run at once there, end the goroutine.
-func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
+func TestGoexitDoesNotStopCloseInDrain(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Run: new(Queue).Run()})
 	var held []*thing
@@ -546,7 +546,7 @@ func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 	first := held[0].cell
 	w.before = func(cells []*cell) {
 		if cells[0] == first {
-			p.Destroy(waiting(0))
+			p.CloseWait(waiting(0))
 			return
 		}
 		w.destroy(cells[0])
@@ -554,7 +554,7 @@ func TestGoexitDoesNotStopDestroyInDrain(t *testing.T) {
 	}
 	held[0].Close()
 	testcall.Aside(func() { drainPool(p, 0) })
-	// Its release function has ended in Destroy, before it destroyed the first one.
+	// Its release function has ended in CloseWait, before it destroyed the first one.
 	if w.alive() != 1 || !first.alive() {
 		t.Errorf("%d are alive", w.alive())
 	}

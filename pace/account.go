@@ -121,13 +121,15 @@ func (a *Account) Remove(n int64) {
 }
 
 // Close removes the account and its bytes from the sums and from
-// [Accounts]. Add must not be called after Close. A second Close does nothing.
-func (a *Account) Close() {
+// [Accounts]. Add must not be called after Close. A second Close does nothing. The error
+// is always nil. There is nothing that a Close could wait for.
+func (a *Account) Close() error {
 	a.mustBeMade("Close")
 	a.closed.Store(true)
 	if left := a.account.Close(); !a.o.Manual {
 		account.Process.UnchargeReclaimable(left)
 	}
+	return nil
 }
 
 // Held returns the number of bytes added and not removed.

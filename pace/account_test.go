@@ -90,7 +90,7 @@ func TestNoAccount(t *testing.T) {
 		for method, f := range map[string]func(){
 			"Add":    func() { a.Add(1) },
 			"Remove": func() { a.Remove(1) },
-			"Close":  a.Close,
+			"Close":  func() { a.Close() },
 			"Held":   func() { a.Held() },
 		} {
 			mustMisuse(t, "pace.Account."+method+": the Account is nil or zero; make it with NewAccount", f)

@@ -142,7 +142,7 @@ func TestRequestAsksCaches(t *testing.T) {
 		"pool": func() error {
 			room, err := pool.Reserve(t.Context(), wanted)
 			if err == nil {
-				room.Release()
+				room.Close()
 			}
 			return err
 		},
@@ -292,7 +292,7 @@ func TestFreeMayAllocate(t *testing.T) {
 	h := newHoard(t, "h", func(want int64) int64 {
 		room, err := pool.Reserve(t.Context(), 500*mib)
 		if err == nil {
-			room.Release()
+			room.Close()
 		}
 		got <- err
 		return 0

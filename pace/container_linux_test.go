@@ -154,7 +154,7 @@ func TestAllInUse(t *testing.T) {
 		if room, err := pool.Reserve(context.Background(), mib); err != nil {
 			o.Wrong = append(o.Wrong, fmt.Sprint("twice the limit: ", err))
 		} else {
-			room.Release()
+			room.Close()
 		}
 		for _, h := range album {
 			h.Close()

@@ -34,7 +34,7 @@ func Example() {
 
 	fmt.Println("collections were started:", pace.ReadStats().Cycles > 0)
 	fmt.Println("all images were held at the same time:", most == 1000<<20)
-	memory.Destroy(context.Background()) // its error counts images that were never closed
+	memory.CloseWait(context.Background()) // its error counts images that were never closed
 	// Output:
 	// collections were started: true
 	// all images were held at the same time: false

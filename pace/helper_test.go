@@ -67,7 +67,7 @@ func mustMisuse(t *testing.T, says string, f func()) {
 // newAccount returns an account that is closed when the test ends.
 func newAccount(t testing.TB, o AccountOptions) *Account {
 	a := NewAccount(o)
-	t.Cleanup(a.Close)
+	t.Cleanup(func() { a.Close() })
 	return a
 }
 
@@ -291,7 +291,7 @@ func reserve(t *testing.T, p *pacer, pool *own.Pool, n int) <-chan error {
 	go func() {
 		room, err := pool.Reserve(t.Context(), n)
 		if err == nil {
-			room.Release()
+			room.Close()
 		}
 		got <- err
 	}()

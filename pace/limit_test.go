@@ -21,7 +21,7 @@ import (
 // numbers is a pool of numbers, whose release does nothing.
 func numbers(t *testing.T) *own.Pool {
 	p := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return nil }})
-	t.Cleanup(func() { p.Destroy(context.Background()) })
+	t.Cleanup(func() { p.CloseWait(context.Background()) })
 	return p
 }
 
@@ -55,7 +55,7 @@ func TestReserveWaitsForRoom(t *testing.T) {
 	if room, err := pool.Reserve(t.Context(), 20*mib); err != nil {
 		t.Error(err)
 	} else {
-		room.Release()
+		room.Close()
 	}
 }
 
@@ -105,7 +105,7 @@ func TestReserveInOrder(t *testing.T) {
 			mu.Lock()
 			order = append(order, i)
 			mu.Unlock()
-			room.Release()
+			room.Close()
 		})
 		testwait.Until(t, "the next to wait", func() bool {
 			p.atLimit.mu.Lock()
@@ -139,7 +139,7 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 	go func() {
 		room, err := pool.Reserve(t.Context(), mib/2)
 		if err == nil {
-			room.Release()
+			room.Close()
 		}
 		small <- err
 	}()
@@ -188,10 +188,10 @@ func TestReserveSaysStuck(t *testing.T) {
 	}
 	testwait.Until(t, "room, with the lock released", func() bool {
 		room, err := pool.Reserve(t.Context(), 30*mib)
-		room.Release()
+		room.Close()
 		return err == nil
 	})
-	pool.Destroy(context.Background())
+	pool.CloseWait(context.Background())
 }
 
 // TestReserveSaysToDrain has a pool whose releases wait for a Drain that no goroutine calls. A
@@ -221,9 +221,9 @@ func TestReserveSaysToDrain(t *testing.T) {
 	if room, err := pool.Reserve(t.Context(), 30*mib); err != nil {
 		t.Errorf("after Drain: %v", err)
 	} else {
-		room.Release()
+		room.Close()
 	}
-	pool.Destroy(context.Background())
+	pool.CloseWait(context.Background())
 	queue.Drain(0)
 }
 
@@ -257,9 +257,9 @@ func TestForgottenRooms(t *testing.T) {
 		case !forget && (!errors.As(err, &e) || e.Rooms != held || !strings.Contains(err.Error(), "MiB by rooms of Pool.Reserve that have not ended")):
 			t.Errorf("%d bytes are reserved: %v", held, err)
 		}
-		room.Release()
+		room.Close()
 		runtime.KeepAlive(rooms)
-		pool.Destroy(context.Background()) // the error says how many rooms are left
+		pool.CloseWait(context.Background()) // the error says how many rooms are left
 		if n := account.Process.Reserved(); n != 0 {
 			t.Errorf("forget=%v: %d bytes are reserved after Destroy", forget, n)
 		}

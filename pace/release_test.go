@@ -80,7 +80,7 @@ func TestSlowDown(t *testing.T) {
 		if out.Waits != in.Waits || out.Yields != in.Yields+1 {
 			t.Errorf("%s: in a release function: %+v, before %+v", name, out, in)
 		}
-		pool.Destroy(context.Background())
+		pool.CloseWait(context.Background())
 	}
 }
 
@@ -200,7 +200,7 @@ func TestNoPassingALook(t *testing.T) {
 	}
 	p.mu.Unlock()
 	wg.Wait()
-	pool.Destroy(context.Background())
+	pool.CloseWait(context.Background())
 }
 
 // TestLooseWaits has a drain end without progress. Waits at the bound are short then: nothing
@@ -255,7 +255,7 @@ func TestLimitInRelease(t *testing.T) {
 		if !errors.Is(err, cheap.ErrLimit) || cycles != 0 {
 			t.Errorf("%s: %v, after %d collections", name, err, cycles)
 		}
-		pool.Destroy(context.Background())
+		pool.CloseWait(context.Background())
 	}
 }
 
@@ -284,7 +284,7 @@ func TestOwnUnderLock(t *testing.T) {
 		}
 	}
 	testwait.Until(t, "a release", func() bool { return released.Load() > 0 })
-	pool.Destroy(context.Background())
+	pool.CloseWait(context.Background())
 	if released.Load() != n {
 		t.Errorf("%d of %d are released", released.Load(), n)
 	}

@@ -332,7 +332,7 @@ func TestCollect(t *testing.T) {
 	if n := conns.Stats().Live; n != 0 {
 		t.Errorf("%d are open", n)
 	}
-	if err := conns.Destroy(context.Background()); err != nil {
+	if err := conns.CloseWait(context.Background()); err != nil {
 		t.Error(err)
 	}
 	conns = newPool("test.Conn")

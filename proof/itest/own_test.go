@@ -337,7 +337,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 			open++
 		}
 	}
-	err := p.Pool.Destroy(within(0))
+	err := p.Pool.CloseWait(within(0))
 	for _, r := range m.all {
 		if r.pool == p {
 			r.stock = r.stock && p.queue != nil // may be queued, and is not counted here
@@ -345,7 +345,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 		}
 	}
 	m.look(t)
-	var want own.DestroyError
+	var want own.CloseError
 	for _, r := range m.all {
 		if r.pool != p || r.gone() {
 			continue
@@ -357,8 +357,8 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 			want.Waiting++
 		}
 	}
-	var e own.DestroyError
-	if d := (*own.DestroyError)(nil); errors.As(err, &d) {
+	var e own.CloseError
+	if d := (*own.CloseError)(nil); errors.As(err, &d) {
 		e = *d
 	} else if err != nil {
 		t.Fatal(err)
@@ -370,7 +370,7 @@ func (m *ownModel) destroy(t *rapid.T, p *ownPool) {
 	if forgotten == 0 && (e.InUse != want.InUse || e.Waiting != want.Waiting || int64(e.Queued) != p.Stats().Queued || e.Releasing != 0) {
 		t.Fatalf("%+v, want %+v", e, want)
 	}
-	if err := new(own.Number[uintptr]).Own(p.Pool, 1, 1); err != own.ErrDestroyed {
+	if err := new(own.Number[uintptr]).Own(p.Pool, 1, 1); err != own.ErrPoolClosed {
 		t.Fatalf("Own after Destroy: %v", err)
 	}
 }
@@ -503,7 +503,7 @@ func (m *ownModel) finish(t *rapid.T) {
 		t.Fatalf("%d is never released: %+v", i, m.all[i])
 	}
 	for _, p := range m.pools[:ownPools] {
-		if err := p.Pool.Destroy(within(0)); err != nil {
+		if err := p.Pool.CloseWait(within(0)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -85,7 +85,7 @@ func useOwn(t testing.TB) {
 		cancel()
 	}
 	for _, p := range append(pools, parents) {
-		if err := p.Destroy(t.Context()); err != nil {
+		if err := p.CloseWait(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
@@ -161,7 +161,7 @@ func TestBubbleLeavesOwners(t *testing.T) {
 			runtime.GC()
 			return released.Load() == 23
 		})
-		if err := p.Destroy(t.Context()); err != nil {
+		if err := p.CloseWait(t.Context()); err != nil {
 			t.Error(err)
 		}
 		testwait.Until(t, "the workers end", func() bool { return own.ReadReleases() == own.ReleaseStats{} })
@@ -189,7 +189,7 @@ func TestDestroyInBubble(t *testing.T) {
 				})
 				synctest.Wait()
 				begin := time.Now()
-				err := p.Destroy(within(time.Second))
+				err := p.CloseWait(within(time.Second))
 				if took := time.Since(begin); (err == nil) != (after < time.Second) || took < min(after, time.Second) {
 					t.Errorf("Use takes %v: Destroy returned %v after %v", after, err, took)
 				}

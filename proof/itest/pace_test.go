@@ -52,7 +52,7 @@ func runPaceModel(t *rapid.T) {
 	m.held = account.Process.Held()
 	m.auto, _ = account.Process.Reclaimable()
 	defer pace.Stop()
-	defer m.pool.Destroy(within(time.Second))
+	defer m.pool.CloseWait(within(time.Second))
 	t.Repeat(map[string]func(*rapid.T){
 		"":        m.check,
 		"open":    m.open,

@@ -87,7 +87,7 @@ func TestMemoryOfHugeSize(t *testing.T) {
 		}
 	}
 	g.Close()
-	if err := errors.Join(m.Destroy(t.Context()), h.Destroy()); err != nil {
+	if err := errors.Join(m.CloseWait(t.Context()), h.Destroy()); err != nil {
 		t.Error(err)
 	}
 }

@@ -19,7 +19,7 @@
 //     runtime panics for some of them, and says nothing for the rest.
 //   - release: an own.Options.Release, or another function of Options, that refers to a variable
 //     with an owner. If the owner is of that pool, the pool never releases it.
-//   - lock: Use, TryUse, Close, CloseWait, Destroy, Drain or Reserve, or a function of the package
+//   - lock: Use, TryUse, Close, CloseWait, Drain or Reserve, or a function of the package
 //     that calls one of them, with a lock held that Options.Release of the pool takes. Release waits
 //     for the lock for ever then; in Use and TryUse only if the owner is closed meanwhile. The remedy
 //     is to take the lock within the function for Use. In a pool with a Thread or a Queue, Use,

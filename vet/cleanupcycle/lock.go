@@ -217,7 +217,7 @@ func (c *checker) owns(call *ast.CallExpr, pools, r releasers) {
 
 // releasing has the methods that may call a release function. The value is true if they do, or wait for
 // it, where Close and Use only queue the release.
-var releasing = map[string]bool{"Use": false, "TryUse": false, "Close": false, "CloseWait": true, "Destroy": true, "Drain": true, "Reserve": true}
+var releasing = map[string]bool{"Use": false, "TryUse": false, "Close": false, "CloseWait": true, "Drain": true, "Reserve": true}
 
 // releases returns the locks that release functions take which a call may call, and the name of what is
 // called.

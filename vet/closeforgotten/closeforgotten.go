@@ -31,7 +31,7 @@
 //		return nil, cheap.ErrNoMemory // and room is forgotten
 //	}
 //
-// A deferred room.Release ends a room on all paths, and does nothing where it has ended.
+// A deferred room.Close ends a room on all paths, and does nothing where it has ended.
 //
 // The findings are of these kinds: never, path and dropped.
 package closeforgotten
@@ -52,7 +52,7 @@ import (
 //go:embed closeforgotten.go
 var doc string
 
-// Analyzer reports owners that are dropped without Close, and rooms without Release.
+// Analyzer reports owners that are dropped without Close, and rooms without Close.
 var Analyzer = analyzer.New("closeforgotten", doc, run, new(Makes))
 
 // Makes marks functions whose first result has an owner that should be closed.

@@ -17,7 +17,7 @@ func (c *checker) checkRooms(u *uses.Unit) {
 		}
 		use := u.Assigned(call, 0, endsRoom)
 		if use.Role == uses.Drops {
-			analyzer.Report(c.Pass, call, "dropped", "a room is reserved and dropped: own a resource in it, or call Release")
+			analyzer.Report(c.Pass, call, "dropped", "a room is reserved and dropped: own a resource in it, or call Close")
 		}
 		if use.Role != uses.Names || use.Inner {
 			return // _, err := : the caller expects an error

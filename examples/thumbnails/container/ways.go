@@ -98,7 +98,7 @@ func (w *way) make(size int) (*object, error) {
 		if room, err = pool.Reserve(context.Background(), declared); err != nil {
 			return nil, err
 		}
-		defer room.Release() // of what was not needed
+		defer room.Close() // of what was not needed
 	}
 	if o.c = C.object_new(C.size_t(size)); o.c == nil {
 		return nil, cheap.ErrNoMemory

@@ -33,7 +33,7 @@ func Bare() (*Lifetime, error) {
 		Left:     func() int { return int(made.Load() - released.Load()) },
 		Released: func() int { return int(released.Load()) },
 		Close: func() error {
-			return p.Destroy(context.Background())
+			return p.CloseWait(context.Background())
 		},
 	}, nil
 }
@@ -63,7 +63,7 @@ func Children() (*Lifetime, error) {
 			return err
 		}
 		must(parent.Handle.Close())
-		return parents.Destroy(context.Background())
+		return parents.CloseWait(context.Background())
 	}
 	return l, nil
 }

@@ -68,8 +68,8 @@ func (m *memory) lifetime(run func(n int)) *Lifetime {
 // close releases everything. That owners were never closed is not an error here.
 func (m *memory) close() error {
 	dropAll()
-	err := m.Destroy(context.Background())
-	if never, ok := errors.AsType[*own.DestroyError](err); ok && never.InUse+never.Waiting+never.Releasing+never.Queued == 0 {
+	err := m.CloseWait(context.Background())
+	if never, ok := errors.AsType[*own.CloseError](err); ok && never.InUse+never.Waiting+never.Releasing+never.Queued == 0 {
 		err = nil
 	}
 	return errors.Join(err, m.heap.Destroy())

@@ -42,7 +42,7 @@ func newPool(run own.Run) *own.Pool {
 func ClosePool(p *own.Pool) error {
 	dropAll()
 	runtime.GC()
-	p.Destroy(context.Background()) // its error counts owners that were never closed, which is intended here
+	p.CloseWait(context.Background()) // its error counts owners that were never closed, which is intended here
 	if c := cside.Count(); c.Created != c.Destroyed {
 		return fmt.Errorf("made %d blocks in C and destroyed %d", c.Created, c.Destroyed)
 	}

@@ -112,7 +112,7 @@ func ownLarge(closes bool) *large {
 			return largeObject{o, block, &o.Handle}
 		}
 		return largeObject{object: o, block: block}
-	}, end: func() error { return p.Destroy(context.Background()) }}
+	}, end: func() error { return p.CloseWait(context.Background()) }}
 }
 
 func paceLarge() (*large, error) {

@@ -183,7 +183,7 @@ func withOwner[Rest any]() measure.Work {
 			sizeSink = unsafe.Pointer(o)
 		}
 	})
-	w.Close = func() { p.Destroy(context.Background()) } // Check has found that nothing is left
+	w.Close = func() { p.CloseWait(context.Background()) } // Check has found that nothing is left
 	return w
 }
 

@@ -19,7 +19,7 @@ func NewImageWithin(ctx context.Context, width, height int) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer room.Release() // nothing is left of it once the pool owns the image
+	defer room.Close() // nothing is left of it once the pool owns the image
 	p := C.image_new(C.int(width), C.int(height))
 	if p == nil {
 		return nil, cheap.ErrNoMemory

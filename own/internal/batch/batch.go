@@ -67,7 +67,7 @@ type Batch struct {
 	// The rest is under mu.
 	dead        bool   // the batch is queued for release, which claims its open entries
 	unreachable bool   // no owner is left
-	shut        bool   // a Destroy has closed entries, or has tried to
+	shut        bool   // a Close of the pool has closed entries, or has tried to
 	parts       *parts // nil if the batch was not split
 
 	*notes // nil if there are none
@@ -271,7 +271,7 @@ func (k *Spec) misuse(op, reason string) *cheap.MisuseError {
 	return &cheap.MisuseError{Op: k.Name + "." + op, Reason: reason}
 }
 
-// Shut closes an entry for a Destroy. It reports whether the caller must release
+// Shut closes an entry for a Close of the pool. It reports whether the caller must release
 // the entry now: it was open, and no Use and no child does that later. If the entry
 // has, or had, children, Shut returns their family.
 //

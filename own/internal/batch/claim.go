@@ -25,7 +25,7 @@ type Claim struct {
 // When all entries of the job are taken, c.Next is the end of the batch.
 //
 // Step does not change the states. No owner is left that could read them, and
-// Destroy, which may run at the same time, leaves these entries alone.
+// Close of the pool, which may run at the same time, leaves these entries alone.
 func (c *Claim) Step(most int) Picked {
 	b, of := c.Job.Batch, c.Job.Entry&^Lost
 	p := Pick(b)
@@ -67,7 +67,7 @@ func (c *Claim) claim(p *Picked, i, next uint32, most int) uint32 {
 	}
 	for i < next {
 		end := min(next, (i|b.PageMask())+1)
-		// The entries of a page are side by side. The page may be dropped, if a Destroy, which
+		// The entries of a page are side by side. The page may be dropped, if a Close of the pool, which
 		// had begun before, has released all.
 		page := unsafe.Slice(b.at(i), end-i)
 		for k := range page {

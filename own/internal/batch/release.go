@@ -129,7 +129,7 @@ func (b *Batch) call(state any, words []uintptr, finish func() (parent *Batch, i
 // dispose of it now, or nil.
 func (b *Batch) finish(k int, bytes int64) (parent *Batch, index uint32) {
 	// The parent has to count as one that is being released before the last child is gone, or
-	// a Destroy that counts in between would not wait for it.
+	// a Close of the pool that counts in between would not wait for it.
 	due := b.kin != nil && b.kin.family.leave(k)
 	if b.Done(k, bytes); due {
 		return b.kin.family.parent, b.kin.family.index
@@ -212,7 +212,7 @@ func (b *Batch) ReleaseStock() {
 func (b *Batch) EndWhole() bool {
 	b.mu.Lock()
 	// An owner that closes an entry keeps its sentinel alive until the entry is counted as gone.
-	// So in a dead batch entries are closed only by a Destroy, and released by it or by the last
+	// So in a dead batch entries are closed only by a Close of the pool, and released by it or by the last
 	// children.
 	gone, _ := b.Gone()
 	whole := gone == 0 && !b.shut && b.parts == nil && (b.notes == nil || b.families == nil)

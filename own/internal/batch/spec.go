@@ -17,14 +17,14 @@
 //	        +------+                   Disown
 //	Put --> | open | ----------------------------------------+
 //	        +------+                                         |
-//	           |  Close, Destroy, or the batch is dead       |
+//	           |  Close, also the pool's, or dead batch      |
 //	           v                                             v
 //	       +--------+   no Use, no child   +-----------+   +------+
 //	       | closed | -------------------> | releasing | ->| gone |
 //	       +--------+                      +-----------+   +------+
 //
 // The edges from open are one compare-and-swap each on the entry's state, except in a dead
-// batch: no owner is left that could close an entry, and Destroy skips it, so its open
+// batch: no owner is left that could close an entry, and Close of the pool skips it, so its open
 // entries belong to the goroutine that claims them. Hence exactly one goroutine closes an
 // entry. It is released once:
 //

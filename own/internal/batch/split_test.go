@@ -147,7 +147,7 @@ func TestSplitPages(t *testing.T) {
 	}
 }
 
-// TestClaimAfterDestroy has the collector find a batch whose entries a Destroy has closed.
+// TestClaimAfterDestroy has the collector find a batch whose entries a Close of the pool has closed.
 // Nothing is left when the job of the batch begins, not even the pages.
 func TestClaimAfterDestroy(t *testing.T) {
 	defer func(was bool) { Leak = was }(Leak)

@@ -10,7 +10,7 @@ import (
 )
 
 // TestEndWhole ends a dead batch of blocks as a whole only if no entry was closed, also not
-// by a Destroy that has not released it yet, and if none has children.
+// by a Close of the pool that has not released it yet, and if none has children.
 func TestEndWhole(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
 	if err != nil {
@@ -25,7 +25,7 @@ func TestEndWhole(t *testing.T) {
 	}{
 		{"nothing was closed", func(*Batch) {}, true},
 		{"an entry is gone", func(b *Batch) { b.Shut(3); b.shut = false; b.Done(1, 10) }, false},
-		{"Destroy has closed an entry", func(b *Batch) { b.Shut(3) }, false},
+		{"CloseWait has closed an entry", func(b *Batch) { b.Shut(3) }, false},
 		{"an entry may have children", func(b *Batch) { b.Family(3) }, false},
 	} {
 		k := Spec{Heap: h}
@@ -101,7 +101,7 @@ func TestHammerSeal(t *testing.T) {
 }
 
 // TestLastChild looks at a closed parent while its last child goes. As soon as the child is gone the
-// parent waits for nothing, so a Destroy that counts then waits for its release.
+// parent waits for nothing, so a Close of the pool that counts then waits for its release.
 func TestLastChild(t *testing.T) {
 	defer func(was bool) { Leak = was }(Leak)
 	Leak = true // the test keeps the sentinels

@@ -93,7 +93,7 @@ func (c *Carver) CarveSlow(op string, size int, flags uint64, zero bool) (handle
 		switch {
 		case s.destroyed:
 			s.mu.Unlock()
-			return nil, nil, cheap.ErrDestroyed
+			return nil, nil, ErrPoolClosed
 		case s.fits(need):
 			handle, block = c.cut(s, int64(size), need, flags)
 			s.unlock()
@@ -262,7 +262,7 @@ func (c *Carver) alone(op string, size int, flags uint64, zero bool) (handle, bl
 	if s.destroyed {
 		s.mu.Unlock()
 		c.Heap.Free(block)
-		return nil, nil, cheap.ErrDestroyed
+		return nil, nil, ErrPoolClosed
 	}
 	b := s.newBatch(nil, 1)
 	b.Chunk, b.Whole = uintptr(block), !c.Shared

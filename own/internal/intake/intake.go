@@ -17,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -38,6 +37,9 @@ type Intake struct {
 	destroyed bool                     // under mu
 	ended     atomic.Bool              // is destroyed, for Refuses
 }
+
+// ErrPoolClosed is returned after End.
+var ErrPoolClosed = errors.New("cheap: own: the pool is closed")
 
 // ErrQueueFull is returned while Spec.MaxQueued releases are queued.
 var ErrQueueFull = errors.New("cheap: own: too many releases are queued; call Drain")
@@ -104,7 +106,7 @@ func (in *Intake) OwnReserved(r *batch.Ref, f *batch.Family, resource uintptr, s
 	}
 	defer s.unlock()
 	if s.destroyed {
-		return false, cheap.ErrDestroyed
+		return false, ErrPoolClosed
 	}
 	if in.spec.Checked() {
 		in.spec.Take("Own", resource)
@@ -151,7 +153,7 @@ func (in *Intake) Ended() bool { return in.ended.Load() }
 func (in *Intake) Refuses() error {
 	switch {
 	case in.Ended():
-		return cheap.ErrDestroyed
+		return ErrPoolClosed
 	case in.full():
 		return ErrQueueFull
 	}

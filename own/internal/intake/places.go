@@ -54,7 +54,7 @@ func (ps *places) addWindow(id uint) *shard {
 
 // addShard adds a shard. The caller holds Intake.mu.
 //
-// Destroy sets Intake.destroyed under the same lock, and then ends all shards of the
+// Close of the pool sets Intake.destroyed under the same lock, and then ends all shards of the
 // list. So a shard that is not on that list is destroyed from the beginning.
 func (ps *places) addShard() *shard {
 	s := newShard(ps.in, uint32(min(firstBatch, ps.in.spec.Batch)))

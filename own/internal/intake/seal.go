@@ -84,7 +84,7 @@ func (s *shard) afterGC(idle bool) {
 	}
 	for _, b := range s.spare {
 		b.SealStock()
-		b.Link(s.list) // so that Destroy waits for it
+		b.Link(s.list) // so that CloseWait of the pool waits for it
 		s.spec.Releaser.Dead(batch.JobOf(b, batch.All))
 	}
 	s.spare, s.failed = nil, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -29,7 +28,7 @@ func (in *Intake) make(s *shard, r *batch.Ref) error {
 	for {
 		if s.destroyed {
 			s.mu.Unlock()
-			return cheap.ErrDestroyed
+			return ErrPoolClosed
 		}
 		if s.N < s.made {
 			s.open.Hand(s.N)
@@ -71,7 +70,7 @@ func (in *Intake) make(s *shard, r *batch.Ref) error {
 		if s.destroyed {
 			s.mu.Unlock()
 			b.ReleaseStock()
-			return cheap.ErrDestroyed
+			return ErrPoolClosed
 		}
 		s.spare = append(s.spare, b)
 		if err != nil { // or keep the error that another goroutine left here

@@ -237,7 +237,7 @@ func (ws *Set) Carve(size int, flags uint64, stride uintptr) (handle unsafe.Poin
 const MostZeroed = 256
 
 // CarveZeroed is Carve for a zeroed block of MostZeroed bytes at most. The
-// entry is written after the contents, so a Destroy that finds it need not wait for a Use.
+// entry is written after the contents, so a Close of the pool that finds it need not wait for a Use.
 //
 //go:nosplit
 //go:nocheckptr

@@ -124,7 +124,7 @@ func NewWriter(w io.Writer, level int) (*Writer, error) {
 	}
 	c := C.new_compressor(C.int(level))
 	if c == nil {
-		room.Release()
+		room.Close()
 		return nil, cheap.ErrNoMemory
 	}
 	z := &Writer{w: w}
@@ -206,7 +206,7 @@ func NewReader(r io.Reader) (*Reader, error) {
 	}
 	c := C.new_decompressor()
 	if c == nil {
-		room.Release()
+		room.Close()
 		return nil, cheap.ErrNoMemory
 	}
 	z := &Reader{r: r, size: size, buffer: make([]byte, 4<<10)}

@@ -287,7 +287,7 @@ func roomDeferred(p unsafe.Pointer) error {
 	if err != nil {
 		return err
 	}
-	defer room.Release()
+	defer room.Close()
 	if p == nil {
 		return errors.New("no memory")
 	}
@@ -301,7 +301,7 @@ func roomReleased(p unsafe.Pointer) error {
 		return err
 	}
 	if p == nil {
-		room.Release()
+		room.Close()
 		return errors.New("no memory")
 	}
 	return fill(room, p)
@@ -332,7 +332,7 @@ func roomInClosure(p unsafe.Pointer) error {
 		return err
 	}
 	defer func() {
-		room.Release()
+		room.Close()
 	}()
 	return nil
 }

@@ -33,7 +33,7 @@ func (q *Queue) Drain(most int) int { return 0 }
 
 type Room struct{ pool *Pool }
 
-func (r Room) Release() {}
+func (r Room) Close() error { return nil }
 
 type Owner struct{ p unsafe.Pointer }
 
