@@ -11,6 +11,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/sample"
 )
 
@@ -151,7 +152,7 @@ type growth struct {
 
 	mu        sync.Mutex
 	end       func() []census.CSuspect // ends an interval
-	last      GrowthFigures
+	last      pagejson.GrowthFigures
 	intervals int // that have begun
 }
 
@@ -179,9 +180,9 @@ func (g *growth) look() (first bool) {
 	if first = g.end == nil; first {
 		g.end = census.C().Watch(growthIntervals)
 	}
-	g.last = GrowthFigures{Time: time.Now(), Seconds: (growthIntervals * g.interval).Seconds(), Suspects: []Growth{}}
+	g.last = pagejson.GrowthFigures{Time: time.Now(), Seconds: (growthIntervals * g.interval).Seconds(), Suspects: []pagejson.Growth{}}
 	for _, s := range g.end() {
-		g.last.Suspects = append(g.last.Suspects, Growth(s))
+		g.last.Suspects = append(g.last.Suspects, pagejson.Growth(s))
 	}
 	if g.intervals++; g.intervals <= growthIntervals {
 		left := time.Duration(growthIntervals+1-g.intervals) * g.interval
@@ -190,31 +191,13 @@ func (g *growth) look() (first bool) {
 	return first
 }
 
-// GrowthFigures are the JSON of the stacks of the C heap that keep growing.
-type GrowthFigures struct {
-	Time     time.Time `json:"time"` // when the last interval ended
-	Program  string    `json:"program"`
-	Seconds  float64   `json:"seconds"`        // of all intervals together
-	Note     string    `json:"note,omitempty"` // why there is nothing, or what is waited for
-	Suspects []Growth  `json:"suspects"`
-}
-
-// A Growth is a stack of the C heap whose bytes in use have grown in each of the last intervals.
-type Growth struct {
-	Library string `json:"library"` // as in the table libraries
-	Live    int64  `json:"live"`    // bytes in use, an estimate
-	Grown   int64  `json:"grown"`   // by how much in these intervals, an estimate
-	Error   int64  `json:"error"`   // the standard deviation of Grown, at most
-	Stack   string `json:"stack"`   // functions of C, and then of Go, in the format of a goroutine's trace
-}
-
 // read returns what the last intervals have shown.
-func (g *growth) read(program string) GrowthFigures {
+func (g *growth) read(program string) pagejson.GrowthFigures {
 	if has, why := cmemState(); !has || why != "" {
 		if !has {
 			why = "The program does not import module cmem."
 		}
-		return GrowthFigures{Time: time.Now(), Program: program, Note: why, Suspects: []Growth{}}
+		return pagejson.GrowthFigures{Time: time.Now(), Program: program, Note: why, Suspects: []pagejson.Growth{}}
 	}
 	g.mu.Lock()
 	begun := g.end != nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 // A cHeap is a C heap of a test.
@@ -57,9 +58,9 @@ func withCHeap(t *testing.T, off string, c *census.CCounts) {
 	t.Cleanup(func() { census.SetCHeap(was) })
 }
 
-func hasTable(t *testing.T, name string) (found *Table) {
+func hasTable(t *testing.T, name string) (found *pagejson.Table) {
 	t.Helper()
-	for _, table := range Tables() {
+	for _, table := range allTables() {
 		if table.Name == name {
 			found = &table
 		}
@@ -156,7 +157,7 @@ func TestCmem(t *testing.T) {
 	c.Live = 7 << 20
 
 	h := Handler(Options{})
-	var r Figures
+	var r pagejson.Figures
 	if err := json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +234,7 @@ func testGrowth(t *testing.T) {
 	const growthInterval = defaultGrowth
 	g := &growth{interval: growthInterval}
 	g.start()
-	after := func(d time.Duration) GrowthFigures {
+	after := func(d time.Duration) pagejson.GrowthFigures {
 		time.Sleep(d)
 		synctest.Wait()
 		return g.read("program")

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 )
 
@@ -49,21 +50,22 @@ type Options struct {
 //
 //	http.Handle("/debug/cheap/", inspect.Handler(inspect.Options{}))
 //
-// Below the address it is registered at, which ends in a slash, there are
+// Below the address it is registered at, which ends in a slash, there are the following. The fields of
+// the JSON are in docs/reference/json.md.
 //
 //	              the page, which reads all.json every two seconds while it is open
-//	all.json      all tables, as [Figures]
+//	all.json      all tables, and the verdict
 //	all.txt       all tables as text
 //	X.json        table X alone, likewise: resident, process, mappings, totals, pace, caches, heaps,
 //	              classes, accounts, pools; in a program that imports module cmem, cmem and libraries
 //	X.txt         the same as text; resident.txt begins with the verdict
 //	arenas.json   what each arena of malloc has; arenas.txt as text. Threads that allocate wait meanwhile
-//	verdict.json  what holds the memory, and what to do, as [Verdict]; verdict.txt as text
+//	verdict.json  what holds the memory, and what to do; verdict.txt as text
 //	heap          the profile of [WriteHeap], for go tool pprof
 //	lifetimes     the profile of [WriteLifetimes]
 //	where         the text of [Where], with the ten largest of each
 //	suspects      who holds resources, and who forgot to close them: see [ServeSuspects]
-//	suspects.json the same as the page shows it, as [SuspectFigures]; suspects.txt as text
+//	suspects.json the same as the page shows it; suspects.txt as text
 //	leaks         the profile of [WriteLeaks], after a collection; see [ServeSuspects]
 //	cmem          the profile of the C heap, in a program that imports module cmem; with seconds=30
 //	              in the query, what changes in the C heap from the request on. POST sets the rate of its
@@ -71,13 +73,12 @@ type Options struct {
 //	c.html        the C heap over time and by stack, as a page, likewise. Each request for it is a moment,
 //	              which it can be compared with; the last 32 or so are kept
 //	mapped        the profile of what C code has mapped without malloc, likewise; mapped.txt, by library
-//	growth.json   the stacks of the C heap that keep growing, as the page shows them, as
-//	              [GrowthFigures]; growth.txt as text
+//	growth.json   the stacks of the C heap that keep growing, as the page shows them; growth.txt as text
 //	history.json  the points of the chart: one for each request of all.json, a second apart
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
-// The page needs no other file and no network. To read it costs the program what [Tables]
-// costs, and, every ten seconds, what [Suspects] costs. In a program that imports module cmem, each interval
+// The page needs no other file and no network. To read it costs the program what [ReadVerdict]
+// costs, and, every ten seconds, what [WriteSuspects] costs. In a program that imports module cmem, each interval
 // of Options.Growth costs some 0.3 ms for each thousand stacks of the C heap.
 func Handler(o Options) http.Handler {
 	if o.Growth < 0 {
@@ -98,29 +99,22 @@ type handler struct {
 	growth   growth
 }
 
-// Figures are the JSON of the page.
-type Figures struct {
-	Time     time.Time `json:"time"`
-	Program  string    `json:"program"`
-	Verdict  Verdict   `json:"verdict"`            // empty in arenas.json
-	Overview *Overview `json:"overview,omitempty"` // of all.json
-	Tables   []Table   `json:"tables"`
-}
-
-func newReport(o Options, name string) (r Figures, ok bool) {
-	r = Figures{Time: time.Now(), Program: programOf(o)}
+func newReport(o Options, name string) (r pagejson.Figures, ok bool) {
+	r = pagejson.Figures{Time: time.Now(), Program: programOf(o)}
 	if name == "arenas" {
-		r.Tables = []Table{arenasTable()}
+		r.Tables = []pagejson.Table{arenasTable()}
 		return r, true
 	}
-	r.Tables, r.Verdict, r.Overview = readTables(resident.ReadMappings())
+	var v Verdict
+	r.Tables, v, r.Overview = readTables(resident.ReadMappings())
+	r.Verdict = pagejson.Verdict(v)
 	if name == "all" {
 		return r, true
 	}
 	r.Overview = nil
 	for _, t := range r.Tables {
 		if t.Name == name {
-			r.Tables = []Table{t}
+			r.Tables = []pagejson.Table{t}
 			return r, true
 		}
 	}
@@ -261,7 +255,7 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 			fmt.Fprintf(&text, "Pace: %s.\n\n", o.Pace)
 		}
 	case table == "resident":
-		fmt.Fprintf(&text, "# Verdict\n%v\n\n", report.Verdict)
+		fmt.Fprintf(&text, "# Verdict\n%v\n\n", Verdict(report.Verdict))
 	}
 	if o != nil && len(o.Warnings) > 0 {
 		fmt.Fprintf(&text, "# What does not fit\n%s\n\n", strings.Join(o.Warnings, "\n"))
@@ -270,7 +264,7 @@ func (h *handler) serveTables(w http.ResponseWriter, r *http.Request, name strin
 		if i > 0 {
 			text.WriteByte('\n')
 		}
-		_ = report.Tables[i].WriteText(&text) // a Buffer returns no error
+		writeTable(&text, &report.Tables[i])
 	}
 	_, _ = text.WriteTo(w)
 }

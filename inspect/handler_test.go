@@ -15,6 +15,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 )
 
@@ -155,7 +156,7 @@ func TestTrimGivesBack(t *testing.T) {
 func TestTextAndJSON(t *testing.T) {
 	h := newHeap(t, "text and\tJSON\x1b[2J")
 	h.Malloc(123)
-	var r Figures
+	var r pagejson.Figures
 	if err := json.Unmarshal(ask(Handler(Options{}), "GET", "heaps.json", nil).Body.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestHistory(t *testing.T) { synctest.Test(t, testHistory) }
 
 func testHistory(t *testing.T) {
 	h := Handler(Options{})
-	points := func() (list []point) {
+	points := func() (list []pagejson.Point) {
 		if err := json.Unmarshal(ask(h, "GET", "history.json", nil).Body.Bytes(), &list); err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +208,7 @@ func testHistory(t *testing.T) {
 	}
 	var all history
 	for i := range mostPoints + 10 {
-		all.add(&Figures{Time: time.Unix(int64(i), 0), Overview: &Overview{}})
+		all.add(&pagejson.Figures{Time: time.Unix(int64(i), 0), Overview: &pagejson.Overview{}})
 	}
 	if list := all.all(); len(list) != mostPoints || list[0].Time.Unix() != 10 {
 		t.Errorf("%d points, from %v on", len(list), list[0].Time)
@@ -228,7 +229,7 @@ func TestResident(t *testing.T) {
 		block[i] = 1
 	}
 	parts := map[string]float64{}
-	for _, table := range Tables() {
+	for _, table := range allTables() {
 		if table.Name == "resident" {
 			for _, r := range table.Rows {
 				parts[r.Labels[0]] = r.Values[0]
@@ -263,7 +264,7 @@ func sumOf(parts map[string]float64) (sum float64) {
 // TestVerdict compares what the addresses say.
 func TestVerdict(t *testing.T) {
 	h := Handler(Options{})
-	var all Figures
+	var all pagejson.Figures
 	if err := json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &all); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -41,6 +43,11 @@ func (v values) want(t *testing.T, name, label string, want float64) {
 	if got := v.of(t, name, label); got != want {
 		t.Errorf("%s{%s} is %v, want %v", name, label, got, want)
 	}
+}
+
+func allTables() []pagejson.Table {
+	list, _, _ := readTables(resident.ReadMappings())
+	return list
 }
 
 func newHeap(t testing.TB, name string) *cheap.Heap {

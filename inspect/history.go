@@ -3,13 +3,9 @@ package inspect
 import (
 	"sync"
 	"time"
-)
 
-// A point is the parts of an Overview at a time.
-type point struct {
-	Time   time.Time `json:"time"`
-	Values []float64 `json:"values"` // bytes, in the order of Overview.Parts
-}
+	"github.com/cheapgo/cheap/internal/pagejson"
+)
 
 const (
 	mostPoints = 900
@@ -20,10 +16,10 @@ const (
 // page is not open does nothing for it.
 type history struct {
 	mu     sync.Mutex
-	points []point // under mu
+	points []pagejson.Point // under mu
 }
 
-func (h *history) add(r *Figures) {
+func (h *history) add(r *pagejson.Figures) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if n := len(h.points); n > 0 && r.Time.Sub(h.points[n-1].Time) < closest {
@@ -36,12 +32,12 @@ func (h *history) add(r *Figures) {
 	if len(h.points) >= mostPoints {
 		h.points = append(h.points[:0], h.points[1:]...)
 	}
-	h.points = append(h.points, point{r.Time, values})
+	h.points = append(h.points, pagejson.Point{Time: r.Time, Values: values})
 }
 
 // all returns the points.
-func (h *history) all() []point {
+func (h *history) all() []pagejson.Point {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return append([]point{}, h.points...)
+	return append([]pagejson.Point{}, h.points...)
 }

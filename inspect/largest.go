@@ -7,24 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 )
-
-// A LargestSuspect is a line of which the first screen of the page says that it holds memory: a Suspect, or a
-// Growth.
-type LargestSuspect struct {
-	Line  string `json:"line"`  // the innermost function of Go of the stack, with its file and line
-	Text  string `json:"text"`  // what there is of it
-	Table string `json:"table"` // where more is said: "suspects", or "growth"
-	Bytes int64  `json:"bytes"` // that are open, or by which it has grown
-}
 
 // mostLargest is how many suspects the first screen has.
 const mostLargest = 3
 
 // A ranked is a LargestSuspect, those with the lowest rank first.
 type ranked struct {
-	LargestSuspect
+	pagejson.LargestSuspect
 	rank int
 }
 
@@ -32,7 +24,7 @@ type ranked struct {
 // which a Close is missing, then those with the most bytes, and at the end what nobody recorded. sites are
 // those of the verdict, which takes less time to tell growth than growing. unrecorded says that there are
 // pools that record no lines.
-func largest(open []Suspect, growing GrowthFigures, sites []resident.Site, unrecorded bool) []LargestSuspect {
+func largest(open []pagejson.Suspect, growing pagejson.GrowthFigures, sites []resident.Site, unrecorded bool) []pagejson.LargestSuspect {
 	all := largestGrowth(growing, sites)
 	whole := int64(0)
 	for _, s := range open {
@@ -46,7 +38,7 @@ func largest(open []Suspect, growing GrowthFigures, sites []resident.Site, unrec
 		if s.Pool != "" {
 			pool = "pool " + s.Pool
 		}
-		r := ranked{LargestSuspect{lineOf(s.Stack), pool + ": ", "suspects", s.Bytes}, 2}
+		r := ranked{pagejson.LargestSuspect{Line: lineOf(s.Stack), Text: pool + ": ", Table: "suspects", Bytes: s.Bytes}, 2}
 		if s.MissingClose {
 			r.rank = 1
 			r.Text += fmt.Sprintf("a Close is missing, %s left to the collector, ", digits(s.Collected))
@@ -73,7 +65,7 @@ func largest(open []Suspect, growing GrowthFigures, sites []resident.Site, unrec
 	slices.SortStableFunc(all, func(x, y ranked) int {
 		return cmp.Or(cmp.Compare(x.rank, y.rank), cmp.Compare(y.Bytes, x.Bytes))
 	})
-	list := []LargestSuspect{}
+	list := []pagejson.LargestSuspect{}
 	for _, r := range all[:min(len(all), mostLargest)] {
 		list = append(list, r.LargestSuspect)
 	}
@@ -82,16 +74,16 @@ func largest(open []Suspect, growing GrowthFigures, sites []resident.Site, unrec
 
 // largestGrowth returns the lines of what grows in C. Stacks of one line and library are added up: they
 // differ in functions of C, which the line does not show.
-func largestGrowth(growing GrowthFigures, sites []resident.Site) (all []ranked) {
+func largestGrowth(growing pagejson.GrowthFigures, sites []resident.Site) (all []ranked) {
 	over := fmt.Sprintf("in %v", time.Duration(growing.Seconds*1e9))
 	list := growing.Suspects
 	if len(list) == 0 {
 		over = "since the look before"
 		for _, s := range sites {
-			list = append(list, Growth{s.Library, s.Live, s.Grown, s.GrownError, s.Stack})
+			list = append(list, pagejson.Growth{Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: s.Stack})
 		}
 	}
-	at := map[[2]string]*Growth{}
+	at := map[[2]string]*pagejson.Growth{}
 	var lines [][2]string
 	for _, g := range list {
 		key := [2]string{lineOf(g.Stack), g.Library}
@@ -105,13 +97,13 @@ func largestGrowth(growing GrowthFigures, sites []resident.Site) (all []ranked) 
 	for _, key := range lines {
 		g := at[key]
 		text := fmt.Sprintf("%s more %s, %s in use by C (%s)", write(float64(g.Grown), "bytes"), over, write(float64(g.Live), "bytes"), g.Library)
-		all = append(all, ranked{LargestSuspect{key[0], text, "growth", g.Grown}, 0})
+		all = append(all, ranked{pagejson.LargestSuspect{Line: key[0], Text: text, Table: "growth", Bytes: g.Grown}, 0})
 	}
 	return all
 }
 
 // noneLargest says why there are no largest suspects.
-func noneLargest(growing GrowthFigures, advice string) string {
+func noneLargest(growing pagejson.GrowthFigures, advice string) string {
 	switch {
 	case growing.Note != "" && cmemRuns():
 		return "None so far. " + growing.Note
@@ -122,7 +114,7 @@ func noneLargest(growing GrowthFigures, advice string) string {
 }
 
 // byStack adds up suspects of a pool and a stack, whatever their labels are.
-func byStack(open []Suspect) (list []Suspect) {
+func byStack(open []pagejson.Suspect) (list []pagejson.Suspect) {
 	at := map[[2]string]int{}
 	for _, s := range open {
 		key := [2]string{s.Pool, s.Stack}

@@ -5,44 +5,45 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 )
 
 func TestLargest(t *testing.T) {
 	const find = "example.com/shop.find\n\t/src/shop/find.go:30\nmain.main\n\t/src/main.go:9\n"
-	open := []Suspect{
+	open := []pagejson.Suspect{
 		{Pool: "images", Stack: find, Live: 1000, Bytes: 3 << 20, Age: 3 * time.Minute},
 		{Pool: "images", Label: "a", Stack: find, Live: 24, Bytes: 1 << 20},
 		{Pool: "images", Live: 7, Bytes: 9 << 20},
 		{Pool: "files", Stack: "main.open\n\t/src/open.go:3\n", Collected: 1234, MissingClose: true},
 		{Pool: "files", Stack: "main.closed\n\t/src/open.go:8\n"},
 	}
-	grown := GrowthFigures{Seconds: 60, Suspects: []Growth{{
+	grown := pagejson.GrowthFigures{Seconds: 60, Suspects: []pagejson.Growth{{
 		Library: "libmany.so", Live: 7 << 20, Grown: 6 << 20,
 		Stack: "many_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\n",
 	}}}
-	find4 := LargestSuspect{"shop.find find.go:30", "pool images: 1,024 open, 4.00 MiB, the oldest for 3m0s", "suspects", 4 << 20}
-	missing := LargestSuspect{"main.open open.go:3", "pool files: a Close is missing, 1,234 left to the collector, 0 open", "suspects", 0}
-	growing := LargestSuspect{"main.leak main.go:7", "6.00 MiB more in 1m0s, 7.00 MiB in use by C (libmany.so)", "growth", 6 << 20}
-	unknown := LargestSuspect{"a line that was not recorded", "pool images: 7 open, 9.00 MiB; inspect.EnableLeaks records lines", "suspects", 9 << 20}
+	find4 := pagejson.LargestSuspect{Line: "shop.find find.go:30", Text: "pool images: 1,024 open, 4.00 MiB, the oldest for 3m0s", Table: "suspects", Bytes: 4 << 20}
+	missing := pagejson.LargestSuspect{Line: "main.open open.go:3", Text: "pool files: a Close is missing, 1,234 left to the collector, 0 open", Table: "suspects", Bytes: 0}
+	growing := pagejson.LargestSuspect{Line: "main.leak main.go:7", Text: "6.00 MiB more in 1m0s, 7.00 MiB in use by C (libmany.so)", Table: "growth", Bytes: 6 << 20}
+	unknown := pagejson.LargestSuspect{Line: "a line that was not recorded", Text: "pool images: 7 open, 9.00 MiB; inspect.EnableLeaks records lines", Table: "suspects", Bytes: 9 << 20}
 	// Two stacks of C that the same line has called.
 	sites := []resident.Site{
 		{Library: "libmany.so", Live: 7 << 20, Grown: 3 << 20, Stack: grown.Suspects[0].Stack},
 		{Library: "libmany.so", Live: 2 << 20, Grown: 1 << 20, Stack: "other_" + grown.Suspects[0].Stack},
 	}
-	early := LargestSuspect{"main.leak main.go:7", "4.00 MiB more since the look before, 9.00 MiB in use by C (libmany.so)", "growth", 4 << 20}
+	early := pagejson.LargestSuspect{Line: "main.leak main.go:7", Text: "4.00 MiB more since the look before, 9.00 MiB in use by C (libmany.so)", Table: "growth", Bytes: 4 << 20}
 	for _, row := range []struct {
 		name  string
-		open  []Suspect
-		grown GrowthFigures
+		open  []pagejson.Suspect
+		grown pagejson.GrowthFigures
 		sites []resident.Site
-		want  []LargestSuspect
+		want  []pagejson.LargestSuspect
 	}{
-		{"nothing", nil, GrowthFigures{}, nil, []LargestSuspect{}},
-		{"all", open, grown, sites, []LargestSuspect{growing, missing, find4}},
-		{"owners", open, GrowthFigures{}, nil, []LargestSuspect{missing, find4, unknown}},
-		{"the verdict is earlier", nil, GrowthFigures{}, sites, []LargestSuspect{early}},
-		{"few were not recorded", append(open[:2:2], Suspect{Pool: "images", Live: 1, Bytes: 100}), GrowthFigures{}, nil, []LargestSuspect{find4}},
+		{"nothing", nil, pagejson.GrowthFigures{}, nil, []pagejson.LargestSuspect{}},
+		{"all", open, grown, sites, []pagejson.LargestSuspect{growing, missing, find4}},
+		{"owners", open, pagejson.GrowthFigures{}, nil, []pagejson.LargestSuspect{missing, find4, unknown}},
+		{"the verdict is earlier", nil, pagejson.GrowthFigures{}, sites, []pagejson.LargestSuspect{early}},
+		{"few were not recorded", append(open[:2:2], pagejson.Suspect{Pool: "images", Live: 1, Bytes: 100}), pagejson.GrowthFigures{}, nil, []pagejson.LargestSuspect{find4}},
 	} {
 		if got := largest(row.open, row.grown, row.sites, true); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", row.name, got, row.want)

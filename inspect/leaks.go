@@ -1,18 +1,17 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/cheapgo/cheap/inspect/internal/collect"
+	"github.com/cheapgo/cheap/inspect/internal/suspects"
 	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -47,109 +46,17 @@ func EnableLeaks() {
 	enable.Do(register)
 }
 
-// A Suspect is a stack that has made owners, in a pool, with a label. If a part of the owners
-// is recorded, its numbers are estimates. The sums of Live and Bytes over all suspects of a
-// pool are exact.
-type Suspect struct {
-	Pool  string `json:"pool"`
-	Label string `json:"label,omitempty"` // what [own.Handle.SetLabel] has set
-
-	// Stack is the stack that made the owners, from the caller of package own on, in the
-	// format of a goroutine's trace. It is empty for owners that were made before
-	// the level was set, and for those of a size that has no sample.
-	Stack string `json:"stack"`
-
-	Live    int64         `json:"live"`              // open owners
-	Bytes   int64         `json:"bytes"`             // sizes of their resources
-	Samples int64         `json:"samples,omitempty"` // how many of them were recorded
-	Age     time.Duration `json:"age_ns,omitempty"`  // of the oldest recorded one, in whole seconds
-
-	// Made, Collected and Closed count owners of the stack, whatever their labels are, since
-	// the first one was recorded: how many it has made, how many of them the collector had to
-	// release, and how many were closed or disowned.
-	Made      int64 `json:"made,omitempty"`
-	Collected int64 `json:"collected,omitempty"`
-	Closed    int64 `json:"closed,omitempty"`
-
-	// MissingClose says that the collector had to release owners of this stack, while at
-	// least half of the pool's owners that ended were closed.
-	MissingClose bool `json:"missing_close,omitempty"`
-
-	// Uses are the stacks of the last calls of Use of an open owner, the newest first. They
-	// are recorded with LeaksAdvanced and LeaksAll.
-	Uses []string `json:"uses,omitempty"`
-
-	pcs []uintptr
-}
-
-// Suspects returns who made the open owners of all pools and memories, the most bytes first,
-// and then who made owners that the collector had to release. It does not collect: owners that
-// the program has forgotten, and the collector has not yet found, are open. It reads the
-// entries of all pools, which takes about 20 ns for each.
-func Suspects() []Suspect {
-	var all []Suspect
-	for _, p := range own.Pools() {
-		first, closed, collected := len(all), int64(0), int64(0)
-		for _, s := range p.Sites() {
-			x := Suspect{
-				Pool: p.Name, Label: s.Label, Stack: stackText(s.PCs),
-				Live: s.Live, Bytes: s.Bytes, Samples: s.Samples, Age: s.Age,
-				Made: s.Made, Collected: s.Collected, pcs: s.PCs,
-			}
-			for _, u := range s.Uses {
-				x.Uses = append(x.Uses, stackText(u))
-			}
-			all = append(all, x)
-		}
-		open := map[string]int64{} // by stack
-		for _, s := range all[first:] {
-			open[s.Stack] += s.Live
-		}
-		for i := range all[first:] {
-			s := &all[first+i]
-			if s.Made > 0 {
-				s.Closed = max(s.Made-s.Collected-open[s.Stack], 0)
-			}
-			closed += s.Closed
-			collected += s.Collected
-		}
-		for i := range all[first:] {
-			s := &all[first+i]
-			s.MissingClose = s.Collected > 0 && closed >= collected
-		}
-	}
-	slices.SortStableFunc(all, func(x, y Suspect) int {
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Live, x.Live), cmp.Compare(y.Collected, x.Collected))
-	})
-	return all
-}
-
-// stackText returns a stack in the format of a goroutine's trace.
-func stackText(pcs []uintptr) string {
-	if len(pcs) == 0 {
-		return ""
-	}
-	var text strings.Builder
-	for frames := runtime.CallersFrames(pcs); ; {
-		f, more := frames.Next()
-		if f.Function == "runtime.main" || f.Function == "runtime.goexit" {
-			return text.String() // as in the trace of a goroutine
-		}
-		fmt.Fprintf(&text, "%s\n\t%s:%d\n", f.Function, f.File, f.Line)
-		if !more {
-			return text.String()
-		}
-	}
-}
-
 // Collect collects until the collector finds no more owners, and what it found is released:
 // until three collections in a row have changed nothing, and 30 times at most. It does not wait
 // for releases that need a call of [own.Queue.Drain]. If ctx is done before, it returns its error.
 func Collect(ctx context.Context) error { return collect.All(ctx) }
 
-// WriteSuspects writes [Suspects] as text. It does not collect.
+// WriteSuspects writes as text who made the open owners of all pools and memories, the most bytes first,
+// and then who made owners that the collector had to release. It does not collect: owners that
+// the program has forgotten, and the collector has not yet found, are open. It reads the
+// entries of all pools, which takes about 20 ns for each.
 func WriteSuspects(w io.Writer) error {
-	all := Suspects()
+	all := suspects.Read()
 	var text strings.Builder
 	live, bytes := int64(0), int64(0)
 	for _, s := range all {
@@ -159,7 +66,7 @@ func WriteSuspects(w io.Writer) error {
 	fmt.Fprintf(&text, "%s open, %s bytes\n", digits(live), digits(bytes))
 	for _, s := range all {
 		text.WriteByte('\n')
-		s.write(&text)
+		writeSuspect(&text, &s)
 	}
 	if more := leaksAdvice(); more != "" {
 		fmt.Fprintf(&text, "\n%s\n", more)
@@ -199,8 +106,8 @@ func leaksAdvice() string {
 		" and so does the environment variable CHEAP_LEAKS, as in CHEAP_LEAKS=sampled."
 }
 
-// write writes one suspect.
-func (s *Suspect) write(text *strings.Builder) {
+// writeSuspect writes one suspect.
+func writeSuspect(text *strings.Builder, s *pagejson.Suspect) {
 	fmt.Fprintf(text, "%s: %s open, %s bytes", s.Pool, digits(s.Live), digits(s.Bytes))
 	if s.Label != "" {
 		fmt.Fprintf(text, ", labeled %q", s.Label)

@@ -6,6 +6,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/cheapgo/cheap/inspect/internal/suspects"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 // ServeLeaks answers with [WriteLeaks], which collects. Who may ask is as in [ServeSuspects].
@@ -19,8 +22,8 @@ func ServeLeaks(w http.ResponseWriter, r *http.Request) {
 	WriteLeaks(w) // an error is that of the connection
 }
 
-// ServeSuspects answers with [Suspects]: as text, or, if the query has format=json or the
-// client accepts application/json only, as an array in JSON. With gc=1 in the query it collects
+// ServeSuspects answers with what [WriteSuspects] writes: as text, or, if the query has format=json or the
+// client accepts application/json only, as an array in JSON, with the fields of docs/reference/json.md. With gc=1 in the query it collects
 // first, as [Collect] does.
 //
 // A GET that collects is what [net/http/pprof] has for its profile heap, with gc=1 as well, and
@@ -73,25 +76,9 @@ func mayCollect(w http.ResponseWriter, r *http.Request) bool {
 	return false
 }
 
-// listSuspects returns Suspects, which in JSON is an array.
-func listSuspects() []Suspect {
-	if all := Suspects(); all != nil {
-		return all
-	}
-	return []Suspect{}
-}
-
-// SuspectFigures are the JSON of the leak suspects on the page.
-type SuspectFigures struct {
-	Time     time.Time `json:"time"`
-	Program  string    `json:"program"`
-	Advice   string    `json:"advice,omitempty"` // what to set if there are pools that record no stacks
-	Suspects []Suspect `json:"suspects"`
-
-	// Largest has three at most, of the suspects and of what grows in the C heap, those first that matter
-	// most.
-	Largest []LargestSuspect `json:"largest"`
-	None    string           `json:"none,omitempty"` // a sentence, if Largest has none
+// listSuspects returns the suspects, which in JSON are an array.
+func listSuspects() []pagejson.Suspect {
+	return append([]pagejson.Suspect{}, suspects.Read()...)
 }
 
 // serveSuspectFigures answers with SuspectFigures.
@@ -100,7 +87,7 @@ func (h *handler) serveSuspectFigures(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	f := SuspectFigures{Time: time.Now(), Program: programOf(h.o), Advice: leaksAdvice(), Suspects: listSuspects()}
+	f := pagejson.SuspectFigures{Time: time.Now(), Program: programOf(h.o), Advice: leaksAdvice(), Suspects: listSuspects()}
 	growing := h.growth.read(f.Program)
 	f.Largest = largest(f.Suspects, growing, verdictSites(), f.Advice != "")
 	if len(f.Largest) == 0 {

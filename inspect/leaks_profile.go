@@ -10,13 +10,15 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/cheapgo/cheap/inspect/internal/suspects"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/own"
 )
 
 // collectFor bounds the time for which the profile of leaks waits for releases.
 const collectFor = 10 * time.Second
 
-// WriteLeaks collects, as [Collect] does, and writes [Suspects] as a profile that go tool pprof
+// WriteLeaks collects, as [Collect] does, and writes what [WriteSuspects] has as a profile that go tool pprof
 // reads. Its values are live_objects, live_space, which is the default, and collected_objects:
 // owners that the collector had to release, since their pool has a level. The labels are pool
 // and label.
@@ -24,11 +26,11 @@ func WriteLeaks(w io.Writer) error {
 	ctx, cancel := context.WithTimeout(context.Background(), collectFor)
 	defer cancel()
 	Collect(ctx) // what is not released by then is shown as open
-	return leakProfile(Suspects()).Write(w)
+	return leakProfile(suspects.Read()).Write(w)
 }
 
 // leakProfile makes a profile.
-func leakProfile(all []Suspect) *profile.Profile {
+func leakProfile(all []pagejson.Suspect) *profile.Profile {
 	b := newBuilder(
 		&profile.ValueType{Type: "live_objects", Unit: "count"},
 		&profile.ValueType{Type: "live_space", Unit: "bytes"},
@@ -47,7 +49,7 @@ func leakProfile(all []Suspect) *profile.Profile {
 		if s.Label != "" {
 			sample.Label["label"] = []string{s.Label}
 		}
-		for _, pc := range s.pcs {
+		for _, pc := range s.PCs {
 			l := b.locations[pc]
 			if l == nil {
 				// Each entry of runtime.Callers is one frame, also of a function that was
@@ -57,7 +59,7 @@ func leakProfile(all []Suspect) *profile.Profile {
 			}
 			sample.Location = append(sample.Location, l)
 		}
-		if len(s.pcs) == 0 {
+		if len(s.PCs) == 0 {
 			sample.Location = append(sample.Location, b.intern(0, b.frame(0, runtime.Frame{Function: "(not recorded)"})))
 		}
 		b.p.Sample = append(b.p.Sample, sample)

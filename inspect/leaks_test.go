@@ -20,7 +20,9 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/cheapgo/cheap/inspect/internal/suspects"
 	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testenv"
@@ -45,9 +47,9 @@ func newPool(t testing.TB, name string, l Level) *own.Pool {
 	return p
 }
 
-// suspects returns those of a pool.
-func suspects(pool string) []Suspect {
-	return slices.DeleteFunc(Suspects(), func(s Suspect) bool { return s.Pool != pool })
+// suspectsOf returns those of a pool.
+func suspectsOf(pool string) []pagejson.Suspect {
+	return slices.DeleteFunc(suspects.Read(), func(s pagejson.Suspect) bool { return s.Pool != pool })
 }
 
 // site calls f by one of 1 << bits stacks.
@@ -128,7 +130,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 			})
 		}
 	}
-	all := suspects("planted.Pool")
+	all := suspectsOf("planted.Pool")
 	var live, total, named int64
 	for i, s := range all {
 		live += s.Live
@@ -204,7 +206,7 @@ func TestMissingClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	missing := 0
-	for _, s := range suspects("closed.Pool") {
+	for _, s := range suspectsOf("closed.Pool") {
 		switch {
 		case strings.Contains(s.Stack, "inspect.openConn"):
 			if missing++; !s.MissingClose || s.Made != 1000 || s.Collected != 100 || s.Closed != 900 || s.Live != 0 {
@@ -217,7 +219,7 @@ func TestMissingClose(t *testing.T) {
 	if missing != 1 {
 		t.Errorf("%d suspects have no Close", missing)
 	}
-	if s := suspects("left.Pool"); len(s) != 1 || s[0].MissingClose || s[0].Collected != 99 || s[0].Closed != 1 {
+	if s := suspectsOf("left.Pool"); len(s) != 1 || s[0].MissingClose || s[0].Collected != 99 || s[0].Closed != 1 {
 		t.Errorf("%+v", s)
 	}
 	runtime.KeepAlive(kept)
@@ -380,13 +382,13 @@ func TestServe(t *testing.T) {
 		t.Error(c)
 	}
 	for _, w := range []*httptest.ResponseRecorder{get("/debug/cheap/suspects?format=json", "*/*"), get("/debug/cheap/suspects", "application/json")} {
-		var got []Suspect
+		var got []pagejson.Suspect
 		if err := json.Unmarshal(w.Body.Bytes(), &got); err != nil || w.Header().Get("Content-Type") != "application/json" {
 			t.Fatalf("%v\n%s", err, w.Body)
 		}
-		want := Suspects()
+		want := suspects.Read()
 		for i := range want {
-			want[i].pcs = nil
+			want[i].PCs = nil
 		}
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, want %+v", got, want)
@@ -431,7 +433,7 @@ func TestLeaksAdvice(t *testing.T) {
 	for range 2 {
 		newPool(t, "advice.Twin", LeaksOff)
 	}
-	var figures SuspectFigures
+	var figures pagejson.SuspectFigures
 	read := func() (text string) {
 		h := Handler(Options{Title: "advised"})
 		if err := json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures); err != nil {

@@ -88,6 +88,6 @@ func TestMappings(t *testing.T) {
 func BenchmarkTables(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		Tables()
+		allTables()
 	}
 }

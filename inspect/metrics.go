@@ -31,6 +31,7 @@ type Metric struct {
 	Unit   string // "bytes", "seconds", or what is counted
 	Help   string // one line
 	Kind   Kind
+	Table  string   // the table of the page that has it, such as "heaps"
 	Labels []string // names, in the order of Sample.Labels; nil if there is one value
 }
 
@@ -79,7 +80,7 @@ var allMetrics = func() []Metric {
 	var all []Metric
 	for _, t := range tableSpecs {
 		for i := range t.columns {
-			if t.columns[i].Labels = t.labels; t.columns[i].Name == "" {
+			if t.columns[i].Labels, t.columns[i].Table = t.labels, t.name; t.columns[i].Name == "" {
 				continue // for tables only
 			}
 			all = append(all, t.columns[i].Metric)

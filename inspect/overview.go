@@ -7,36 +7,10 @@ import (
 
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/sample"
 )
-
-// An Overview is the first screen of the page: what is resident, and what does not fit together.
-type Overview struct {
-	Sentence string   `json:"sentence"`           // the verdict; if that is no fault and figures do not fit, the first of these
-	Next     string   `json:"next"`               // sentences: what to do, and the verdict if Sentence is another one
-	Fault    bool     `json:"fault"`              // something is wrong, as far as can be told
-	Resident float64  `json:"resident"`           // bytes; 0 if the system does not say
-	Limit    float64  `json:"limit,omitempty"`    // bytes: the smaller one of the container's and pace's
-	LimitOf  string   `json:"limit_of,omitempty"` // whose that is: "container" or "pace"
-	Pace     string   `json:"pace,omitempty"`     // the line of pace.Stats.Decision
-	Parts    []Part   `json:"parts"`              // the same parts each time, in one order; they add up to Resident
-	Legend   []Legend `json:"legend"`             // of the parts that are a hundredth of Resident, and of the others together
-	Warnings []string `json:"warnings"`           // sentences, those first that matter most, without Sentence
-}
-
-// A Part is a part of the resident memory, of one or some rows of the table resident.
-type Part struct {
-	Name  string  `json:"name"`
-	Bytes float64 `json:"bytes"`
-}
-
-// A Legend says what a colour or a letter of the bar stands for.
-type Legend struct {
-	Part int    `json:"part"` // its index in Overview.Parts; -1 for the smaller parts together
-	Name string `json:"name"`
-	Text string `json:"text"` // its bytes, as people write them
-}
 
 // groups are the parts of an Overview.
 var groups = []struct {
@@ -55,10 +29,10 @@ var groups = []struct {
 }
 
 // overview returns the Overview of a snapshot.
-func (s *snapshot) overview() *Overview {
-	o := &Overview{Resident: float64(s.parts.Resident), Legend: []Legend{}, Pace: s.pace.Decision()}
+func (s *snapshot) overview() *pagejson.Overview {
+	o := &pagejson.Overview{Resident: float64(s.parts.Resident), Legend: []pagejson.Legend{}, Pace: s.pace.Decision()}
 	for _, g := range groups {
-		p := Part{Name: g.name}
+		p := pagejson.Part{Name: g.name}
 		for _, k := range g.kinds {
 			p.Bytes += float64(s.parts.Of(k))
 		}
@@ -70,27 +44,27 @@ func (s *snapshot) overview() *Overview {
 	if n := float64(s.pace.Limit); n > 0 && (o.Limit == 0 || n < o.Limit) {
 		o.Limit, o.LimitOf = n, "pace"
 	}
-	o.addLegend()
-	o.addSentences(verdictOf(s.verdict), s.faults(), s.hints())
+	addLegend(o)
+	addSentences(o, verdictOf(s.verdict), s.faults(), s.hints())
 	return o
 }
 
-func (o *Overview) addLegend() {
+func addLegend(o *pagejson.Overview) {
 	smaller := 0.0
 	for i, p := range o.Parts {
 		if p.Bytes < o.Resident/100 || p.Bytes == 0 {
 			smaller += p.Bytes
 			continue
 		}
-		o.Legend = append(o.Legend, Legend{i, p.Name, figure.Bytes(p.Bytes)})
+		o.Legend = append(o.Legend, pagejson.Legend{Part: i, Name: p.Name, Text: figure.Bytes(p.Bytes)})
 	}
 	if smaller > 0 {
-		o.Legend = append(o.Legend, Legend{-1, "smaller parts", figure.Bytes(smaller)})
+		o.Legend = append(o.Legend, pagejson.Legend{Part: -1, Name: "smaller parts", Text: figure.Bytes(smaller)})
 	}
 }
 
 // addSentences says what stands first. "Nothing stands out" does not, above figures that do not fit.
-func (o *Overview) addSentences(v Verdict, faults, hints []string) {
+func addSentences(o *pagejson.Overview, v Verdict, faults, hints []string) {
 	sentence := cmp.Or(v.Sentence, "it is not known what holds the memory") + "."
 	o.Fault = v.Fault || len(faults) > 0
 	if v.Do != "" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -30,7 +31,7 @@ func TestOverviewParts(t *testing.T) {
 			t.Errorf("%d parts have %v", seen[k], k)
 		}
 	}
-	var r Figures
+	var r pagejson.Figures
 	if err := json.Unmarshal(ask(Handler(Options{}), "GET", "all.json", nil).Body.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
@@ -152,15 +153,15 @@ func TestSentence(t *testing.T) {
 	for _, row := range []struct {
 		verdict       Verdict
 		faults, hints []string
-		want          Overview
+		want          pagejson.Overview
 	}{
-		{want: Overview{Sentence: "It is not known what holds the memory."}},
-		{nothing, nil, []string{"H."}, Overview{Sentence: "Nothing stands out; of 9 MiB the most is C's.", Next: "To do: import module cmem.", Warnings: []string{"H."}}},
-		{nothing, []string{"F.", "G."}, []string{"H."}, Overview{Sentence: "F.", Next: "Of 9 MiB the most is C's. To do: import module cmem.", Fault: true, Warnings: []string{"G.", "H."}}},
-		{fault, []string{"F."}, []string{"H."}, Overview{Sentence: "C: 9 MiB in use and growing.", Next: "To do: look.", Fault: true, Warnings: []string{"F.", "H."}}},
+		{want: pagejson.Overview{Sentence: "It is not known what holds the memory."}},
+		{nothing, nil, []string{"H."}, pagejson.Overview{Sentence: "Nothing stands out; of 9 MiB the most is C's.", Next: "To do: import module cmem.", Warnings: []string{"H."}}},
+		{nothing, []string{"F.", "G."}, []string{"H."}, pagejson.Overview{Sentence: "F.", Next: "Of 9 MiB the most is C's. To do: import module cmem.", Fault: true, Warnings: []string{"G.", "H."}}},
+		{fault, []string{"F."}, []string{"H."}, pagejson.Overview{Sentence: "C: 9 MiB in use and growing.", Next: "To do: look.", Fault: true, Warnings: []string{"F.", "H."}}},
 	} {
-		var o Overview
-		o.addSentences(row.verdict, row.faults, row.hints)
+		var o pagejson.Overview
+		addSentences(&o, row.verdict, row.faults, row.hints)
 		if o.Sentence != row.want.Sentence || o.Next != row.want.Next || o.Fault != row.want.Fault || !slices.Equal(o.Warnings, row.want.Warnings) {
 			t.Errorf("%+v, want %+v", o, row.want)
 		}
@@ -169,9 +170,9 @@ func TestSentence(t *testing.T) {
 
 // TestLegend adds up the parts below a hundredth.
 func TestLegend(t *testing.T) {
-	o := Overview{Resident: 1000 * mib, Parts: []Part{{"Go", 100 * mib}, {"none", 0}, {"a", 9 * mib}, {"C", 888 * mib}, {"b", 3 * mib}}}
-	o.addLegend()
-	if want := []Legend{{0, "Go", "100 MiB"}, {3, "C", "888 MiB"}, {-1, "smaller parts", "12.0 MiB"}}; !slices.Equal(o.Legend, want) {
+	o := pagejson.Overview{Resident: 1000 * mib, Parts: []pagejson.Part{{Name: "Go", Bytes: 100 * mib}, {Name: "none", Bytes: 0}, {Name: "a", Bytes: 9 * mib}, {Name: "C", Bytes: 888 * mib}, {Name: "b", Bytes: 3 * mib}}}
+	addLegend(&o)
+	if want := []pagejson.Legend{{Part: 0, Name: "Go", Text: "100 MiB"}, {Part: 3, Name: "C", Text: "888 MiB"}, {Part: -1, Name: "smaller parts", Text: "12.0 MiB"}}; !slices.Equal(o.Legend, want) {
 		t.Errorf("%v, want %v", o.Legend, want)
 	}
 }

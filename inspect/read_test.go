@@ -290,7 +290,7 @@ func TestHammerRead(t *testing.T) {
 	})
 	work.Go(func() { // another reader
 		for !stop.Load() {
-			Tables()
+			allTables()
 		}
 	})
 	last := map[string]float64{}

@@ -7,17 +7,18 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // A Verdict says in a sentence what holds the memory of the process, and what to do. docs/memory.md has
 // the rules. Growth is told from the readings that were asked for before, so the first ones cannot tell it.
 type Verdict struct {
-	About    string `json:"about"`    // what it is about, such as "malloc_free"; "nothing" if nothing stands out
-	Fault    bool   `json:"fault"`    // something is wrong, as far as can be told
-	Sentence string `json:"sentence"` // such as "C holds 1.2 GiB: 60 MiB in use, 1.1 GiB free inside malloc"
-	Do       string `json:"do"`       // what to do, or where to look
-	Bytes    int64  `json:"bytes"`    // of what it is about
+	About    string // what it is about, such as "malloc_free"; "nothing" if nothing stands out
+	Fault    bool   // something is wrong, as far as can be told
+	Sentence string // such as "C holds 1.2 GiB: 60 MiB in use, 1.1 GiB free inside malloc"
+	Do       string // what to do, or where to look
+	Bytes    int64  // of what it is about
 }
 
 // String returns the sentence, and what to do.
@@ -25,8 +26,9 @@ func (v Verdict) String() string {
 	return resident.Verdict{Sentence: v.Sentence, Do: v.Do}.String()
 }
 
-// ReadVerdict reads what the memory of the process is for, and judges it. It takes as long as [Tables]
-// takes, does not stop the world, and keeps some hundred bytes, by which the next calls tell growth.
+// ReadVerdict reads what the memory of the process is for, and judges it. It does not stop the world, and keeps
+// some hundred bytes, by which the next calls tell growth. It reads the list of mappings, which takes the kernel
+// some milliseconds, in which nothing else can be mapped.
 func ReadVerdict() Verdict {
 	_, v, _ := readTables(resident.ReadMappings())
 	return v
@@ -81,23 +83,23 @@ func serveVerdict(w http.ResponseWriter, asJSON bool) {
 	v := ReadVerdict()
 	if asJSON {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(v)
+		_ = json.NewEncoder(w).Encode(pagejson.Verdict(v))
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintln(w, v)
 }
 
-// arenasTable looks at the arenas of malloc. It is not among [Tables], because threads that allocate wait
+// arenasTable looks at the arenas of malloc. It is not in all.json, because threads that allocate wait
 // meanwhile.
-func arenasTable() Table {
-	bytes := func(head, help string) Heading {
-		return Heading{Head: head, Unit: "bytes", Kind: Gauge.String(), Help: help}
+func arenasTable() pagejson.Table {
+	bytes := func(head, help string) pagejson.Heading {
+		return pagejson.Heading{Head: head, Unit: "bytes", Kind: Gauge.String(), Help: help}
 	}
-	t := Table{
-		Name: "arenas", Title: "Arenas of malloc", Labels: []string{"arena"}, Rows: []TableRow{},
+	t := pagejson.Table{
+		Name: "arenas", Title: "Arenas of malloc", Labels: []string{"arena"}, Rows: []pagejson.TableRow{},
 		About: "What each arena of malloc has: of glibc, with its free blocks, which are counted while threads that allocate wait; of jemalloc; or the page heap of tcmalloc.",
-		Metrics: []Heading{
+		Metrics: []pagejson.Heading{
 			bytes("system", "Bytes that the arena has from the system."), bytes("free", "Of these, bytes in free blocks, some of which may not be resident."),
 			{Head: "free blocks", Unit: "blocks", Kind: Gauge.String(), Help: "How many free blocks there are."},
 			{Head: "look", Unit: "seconds", Kind: Gauge.String(), Help: "How long the look at all arenas took, and so threads have waited at most."},
@@ -105,7 +107,7 @@ func arenasTable() Table {
 	}
 	arenas, took := resident.Process.ReadArenas()
 	for i, a := range arenas {
-		t.add([]string{strconv.Itoa(i)}, []float64{float64(a.System), float64(a.Free), float64(a.Blocks), took.Seconds()})
+		addRow(&t, []string{strconv.Itoa(i)}, []float64{float64(a.System), float64(a.Free), float64(a.Blocks), took.Seconds()})
 	}
 	if len(arenas) == 0 {
 		t.Note = "The program does not import package libc, or its malloc does not say what its arenas have."
@@ -114,7 +116,7 @@ func arenasTable() Table {
 }
 
 // mappingsTable returns the table of the mappings.
-func mappingsTable(m *resident.Mappings) Table {
+func mappingsTable(m *resident.Mappings) pagejson.Table {
 	t := mappingsFrame()
 	if m == nil {
 		t.Note = "/proc/self/smaps is not there, or has more than 4 MiB."
@@ -123,20 +125,20 @@ func mappingsTable(m *resident.Mappings) Table {
 	all := m.All
 	all.Name = inAll
 	for _, s := range append(m.List[:len(m.List):len(m.List)], all) {
-		t.add([]string{s.Name}, []float64{float64(s.Resident), float64(s.Anonymous), float64(s.Swap), float64(s.Space), float64(s.Count)})
+		addRow(&t, []string{s.Name}, []float64{float64(s.Resident), float64(s.Anonymous), float64(s.Swap), float64(s.Space), float64(s.Count)})
 	}
 	return t
 }
 
-func mappingsFrame() Table {
-	gauge := func(head, unit, help string) Heading {
-		return Heading{Head: head, Unit: unit, Kind: Gauge.String(), Help: help}
+func mappingsFrame() pagejson.Table {
+	gauge := func(head, unit, help string) pagejson.Heading {
+		return pagejson.Heading{Head: head, Unit: unit, Kind: Gauge.String(), Help: help}
 	}
-	return Table{
+	return pagejson.Table{
 		Name: "mappings", Title: "Mappings",
 		About:  "The resident memory as the kernel knows it, by the names of mappings. What has no name is told by its address and its neighbours, so a part of it may belong to another line: the kernel makes one mapping of two that are next to each other.",
-		Labels: []string{"mapping"}, Rows: []TableRow{},
-		Metrics: []Heading{
+		Labels: []string{"mapping"}, Rows: []pagejson.TableRow{},
+		Metrics: []pagejson.Heading{
 			gauge("resident", "bytes", "Bytes that are in memory."),
 			gauge("anonymous", "bytes", "Of these, bytes that are no pages of a file, or were changed since."),
 			gauge("swapped out", "bytes", "Bytes that were swapped out."),

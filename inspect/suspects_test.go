@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 // TestSuspectsInText compares the JSON of suspects with their text.
@@ -25,7 +27,7 @@ func TestSuspectsInText(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := Handler(Options{})
-	var figures SuspectFigures
+	var figures pagejson.SuspectFigures
 	if err := json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/top"
-	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 const topUsage = `Top shows the memory of a program that has the page of package inspect.
@@ -167,7 +167,7 @@ func (t *topScreen) read(ctx context.Context) error {
 	}
 	t.Before, t.Now = t.Now, r
 	if t.turns%suspectsEvery == 0 {
-		f := new(inspect.SuspectFigures)
+		f := new(pagejson.SuspectFigures)
 		if text, err := get(ctx, strings.TrimSuffix(t.settings.address, "all.json")+"suspects.json", 30*time.Second, ""); err == nil && json.Unmarshal(text, f) == nil {
 			t.Suspects = f // else a page that has none
 		}
@@ -230,12 +230,12 @@ func readKeys(in io.Reader) <-chan byte {
 }
 
 // readReport reads the figures of a page.
-func readReport(ctx context.Context, address string) (*inspect.Figures, error) {
+func readReport(ctx context.Context, address string) (*pagejson.Figures, error) {
 	text, err := get(ctx, address, 30*time.Second, "is it the page of package inspect?")
 	if err != nil {
 		return nil, err
 	}
-	r := new(inspect.Figures)
+	r := new(pagejson.Figures)
 	if err := json.Unmarshal(text, r); err != nil || len(r.Tables) == 0 {
 		return nil, fmt.Errorf("%s does not answer as the page of package inspect does", address)
 	}

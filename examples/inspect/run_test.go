@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 // start starts the server, and returns the address of the page.
@@ -58,7 +58,7 @@ func TestServer(t *testing.T) {
 	if text := string(get(t, strings.Replace(page, "cheap", "pprof", 1))); !strings.Contains(text, "goroutine") {
 		t.Errorf("the page of pprof is %.300s", text)
 	}
-	value := func(r inspect.Figures, table, label, metric string) float64 {
+	value := func(r pagejson.Figures, table, label, metric string) float64 {
 		for _, t := range r.Tables {
 			for _, row := range t.Rows {
 				for i, m := range t.Metrics {
@@ -71,7 +71,7 @@ func TestServer(t *testing.T) {
 		return -1
 	}
 	for ; ; time.Sleep(100 * time.Millisecond) {
-		var r inspect.Figures
+		var r pagejson.Figures
 		if err := json.Unmarshal(get(t, page+"all.json"), &r); err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 // build builds the program. The test binary has no names of C functions.
@@ -76,7 +76,7 @@ func get(t *testing.T, address string) string {
 func watch(t *testing.T, page string, least, most int, done func(text string) bool) (text string) {
 	t.Helper()
 	for looks, last := 0, (time.Time{}); looks < most; {
-		var figures inspect.GrowthFigures
+		var figures pagejson.GrowthFigures
 		if err := json.Unmarshal([]byte(get(t, page+"growth.json")), &figures); err != nil {
 			t.Fatal(err)
 		}

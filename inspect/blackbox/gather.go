@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/inspect/internal/suspects"
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/resident"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -113,7 +114,7 @@ func blocks() (all []Stack) {
 
 // owners returns the stacks that made the open owners.
 func owners() (all []Stack) {
-	for _, s := range inspect.Suspects() {
+	for _, s := range suspects.Read() {
 		if s.Bytes > 0 && len(all) < mostStacks {
 			all = append(all, Stack{Name: clip(s.Pool, mostName), Bytes: s.Bytes, Calls: calls(s.Stack)})
 		}

@@ -75,6 +75,7 @@ var imports = map[string][]string{
 
 	// For modules of this repository.
 	"internal/symbols":         {},
+	"internal/pagejson":        {},
 	"internal/result":          {"internal/figure"},
 	"internal/replay/trace":    {},
 	"internal/replay/resident": {"internal/procfs"},

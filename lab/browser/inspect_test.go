@@ -21,6 +21,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -178,7 +179,7 @@ func agree(b *tab, address, table string) {
 	if err := json.Unmarshal([]byte(shown), &onPage); err != nil {
 		b.t.Fatal(err)
 	}
-	var report inspect.Figures
+	var report pagejson.Figures
 	if err := json.Unmarshal(get(b.t, address+table+".json"), &report); err != nil {
 		b.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/pagejson"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
@@ -86,7 +86,7 @@ func planted(all []suspect, pool string) (missing, open int) {
 // suspectsOf reads the suspects of the page at an address.
 func suspectsOf(t *testing.T, address string) (all []suspect) {
 	t.Helper()
-	var figures inspect.SuspectFigures
+	var figures pagejson.SuspectFigures
 	if err := json.Unmarshal(get(t, address+"suspects.json"), &figures); err != nil {
 		t.Fatal(err)
 	}

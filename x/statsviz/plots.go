@@ -10,6 +10,8 @@
 package cheapstatsviz
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,27 +20,28 @@ import (
 	"github.com/cheapgo/cheap/inspect"
 )
 
-// Plots returns a plot for each table of [inspect.Tables] and each unit of its metrics: gauges,
+// Plots returns a plot for each table of [inspect.Metrics] and each unit of its metrics: gauges,
 // and counters by how much they grow in a second. Heaps, accounts and pools come and go, which
 // the lines of a plot cannot, so a line is the sum over all of them.
 func Plots() ([]statsviz.TimeSeriesPlot, error) {
 	c := &cache{}
 	var plots []statsviz.TimeSeriesPlot
-	for _, t := range inspect.Tables() {
-		for _, unit := range units(t.Metrics) {
+	for _, table := range tables() {
+		for _, unit := range units(table) {
 			config := statsviz.TimeSeriesPlotConfig{
-				Name:  "cheap-" + t.Name + "-" + unit,
-				Title: "cheap: " + t.Title + " (" + unit + ")", InfoText: t.About,
-				Type: statsviz.Scatter, YAxisTitle: unit,
+				Name:  "cheap-" + table[0].Table + "-" + unit,
+				Title: "cheap: " + table[0].Table + " (" + unit + ")",
+				Type:  statsviz.Scatter, YAxisTitle: unit,
 			}
 			format := ".4s"
 			if unit == "bytes" {
 				config.YAxisTickSuffix = "B"
 				format += "B"
 			}
-			for _, m := range t.Metrics {
+			for _, m := range table {
 				if unitOf(m) == unit {
-					config.Series = append(config.Series, statsviz.TimeSeries{Name: m.Head, Unitfmt: format, GetValue: c.line(m)})
+					config.InfoText += m.Help + " "
+					config.Series = append(config.Series, statsviz.TimeSeries{Name: strings.TrimPrefix(m.Name, "cheap_"), Unitfmt: format, GetValue: c.line(m)})
 				}
 			}
 			p, err := config.Build()
@@ -51,26 +54,41 @@ func Plots() ([]statsviz.TimeSeriesPlot, error) {
 	return plots, nil
 }
 
-// unitOf returns what the plot is of that a metric belongs to, or "" for a column that is no metric.
-func unitOf(m inspect.Heading) string {
-	if m.Name == "" {
-		return ""
+// tables returns the metrics of each table, without those of module cmem if that does not count.
+func tables() (list [][]inspect.Metric) {
+	counts := slices.ContainsFunc(inspect.Read(), func(s inspect.Sample) bool { return s.Metric.Table == "cmem" })
+	at := map[string]int{}
+	for _, m := range inspect.Metrics() {
+		if strings.HasPrefix(m.Name, "cheap_cmem_") && !counts {
+			continue
+		}
+		i, ok := at[m.Table]
+		if !ok {
+			i = len(list)
+			at[m.Table], list = i, append(list, nil)
+		}
+		list[i] = append(list[i], m)
 	}
+	return list
+}
+
+// unitOf returns what the plot is of that a metric belongs to.
+func unitOf(m inspect.Metric) string {
 	unit := m.Unit
 	if unit != "bytes" && unit != "seconds" {
 		unit = "number"
 	}
-	if m.Kind == inspect.Counter.String() {
+	if m.Kind == inspect.Counter {
 		unit += "-per-second"
 	}
 	return unit
 }
 
 // units returns the units of metrics of inspect, in the order in which they come.
-func units(metrics []inspect.Heading) (list []string) {
+func units(metrics []inspect.Metric) (list []string) {
 	seen := map[string]bool{}
 	for _, m := range metrics {
-		if u := unitOf(m); u != "" && !seen[u] {
+		if u := unitOf(m); !seen[u] {
 			seen[u] = true
 			list = append(list, u)
 		}
@@ -102,8 +120,8 @@ func (c *cache) sum(name string) (float64, time.Time) {
 }
 
 // line returns the function that a line has its values from.
-func (c *cache) line(m inspect.Heading) func() float64 {
-	if m.Kind != inspect.Counter.String() {
+func (c *cache) line(m inspect.Metric) func() float64 {
+	if m.Kind != inspect.Counter {
 		return func() float64 { n, _ := c.sum(m.Name); return n }
 	}
 	var mu sync.Mutex // of what the last call has returned

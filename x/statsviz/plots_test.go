@@ -58,9 +58,9 @@ func TestPlots(t *testing.T) {
 // TestEachMetricHasALine counts the metrics of the plots.
 func TestEachMetricHasALine(t *testing.T) {
 	n := 0
-	for _, table := range inspect.Tables() {
-		for _, unit := range units(table.Metrics) {
-			for _, m := range table.Metrics {
+	for _, table := range tables() {
+		for _, unit := range units(table) {
+			for _, m := range table {
 				if unitOf(m) == unit {
 					n++
 				}
@@ -85,17 +85,16 @@ func TestLines(t *testing.T) {
 	}
 	defer h.DestroyAll()
 	h.Malloc(1 << 20)
-	heading := func(name string) inspect.Heading {
-		for _, table := range inspect.Tables() {
-			if i := slices.IndexFunc(table.Metrics, func(m inspect.Heading) bool { return m.Name == name }); i >= 0 {
-				return table.Metrics[i]
-			}
+	metric := func(name string) inspect.Metric {
+		all := inspect.Metrics()
+		i := slices.IndexFunc(all, func(m inspect.Metric) bool { return m.Name == name })
+		if i < 0 {
+			t.Fatalf("there is no %s", name)
 		}
-		t.Fatalf("there is no %s", name)
-		return inspect.Heading{}
+		return all[i]
 	}
 	c := &cache{}
-	bytes, mallocs := c.line(heading("cheap_heap_allocated_bytes")), c.line(heading("cheap_heap_mallocs_total"))
+	bytes, mallocs := c.line(metric("cheap_heap_allocated_bytes")), c.line(metric("cheap_heap_mallocs_total"))
 	if got := bytes(); got < 1<<20 {
 		t.Errorf("%v bytes", got)
 	}

@@ -12,11 +12,22 @@ import (
 )
 
 // jsonPage begins docs/reference/json.md. The tables behind it are made of the fields' comments.
-const jsonPage = `# Fields of the JSON reports
+const jsonPage = `# Fields of JSON
 
-` + "`go run ./lab -format json`" + ` writes a list of objects, each on its own line. The fields are stable: a later version may add some, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said. Times are measured here; only published has figures of others.
+A later version may add fields, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said.
 
-This page is made from the comments in internal/result/result.go; a test keeps them equal.
+This page is made from the comments in internal/result/result.go and internal/pagejson/pagejson.go; a test keeps them equal.
+
+## Measurements
+
+` + "`go run ./lab -format json`" + ` writes a list of objects, each on its own line. Times are measured here; only published has figures of others.
+`
+
+// inspectPage begins the part about the page of package inspect.
+const inspectPage = `
+## The page of package inspect
+
+These are the files below the address of inspect.Handler. Times are in RFC 3339.
 `
 
 // TestJSONPage compares docs/reference/json.md with the comments of the fields. With -update the page is
@@ -30,8 +41,25 @@ func TestJSONPage(t *testing.T) {
 		{"bars", "internal/result/result.go", "Bar"},
 		{"published", "internal/result/result.go", "Published"},
 		{"machine", "internal/result/result.go", "Machine"},
+		{"all.json, arenas.json, and a file for each table", "internal/pagejson/pagejson.go", "Figures"},
+		{"verdict, and verdict.json", "internal/pagejson/pagejson.go", "Verdict"},
+		{"overview", "internal/pagejson/pagejson.go", "Overview"},
+		{"parts", "internal/pagejson/pagejson.go", "Part"},
+		{"legend", "internal/pagejson/pagejson.go", "Legend"},
+		{"tables", "internal/pagejson/pagejson.go", "Table"},
+		{"metrics", "internal/pagejson/pagejson.go", "Heading"},
+		{"rows", "internal/pagejson/pagejson.go", "TableRow"},
+		{"history.json, a list", "internal/pagejson/pagejson.go", "Point"},
+		{"suspects.json", "internal/pagejson/pagejson.go", "SuspectFigures"},
+		{"suspects, and what inspect.ServeSuspects lists", "internal/pagejson/pagejson.go", "Suspect"},
+		{"largest", "internal/pagejson/pagejson.go", "LargestSuspect"},
+		{"growth.json", "internal/pagejson/pagejson.go", "GrowthFigures"},
+		{"suspects of growth.json", "internal/pagejson/pagejson.go", "Growth"},
 	} {
-		fmt.Fprintf(&want, "\n## %s\n\n| field | type | meaning |\n| --- | --- | --- |\n", table.title)
+		if table.name == "Figures" {
+			want.WriteString(inspectPage)
+		}
+		fmt.Fprintf(&want, "\n### %s\n\n| field | type | meaning |\n| --- | --- | --- |\n", table.title)
 		for _, f := range jsonFields(t, table.file, table.name) {
 			if f.text == "" {
 				t.Errorf("%s: the field %s of %s has no comment", table.file, f.name, table.name)
@@ -72,7 +100,7 @@ func jsonFields(t *testing.T, file, name string) []jsonField {
 				continue
 			}
 			comment := strings.TrimSpace(strings.ReplaceAll(field.Doc.Text()+field.Comment.Text(), "\n", " "))
-			for _, verb := range []string{" is ", " says "} {
+			for _, verb := range []string{" is ", " are ", " has ", " says "} {
 				comment = strings.TrimPrefix(comment, field.Names[0].Name+verb)
 			}
 			if options == "omitempty" {
@@ -105,6 +133,13 @@ func jsonKind(e ast.Expr) string {
 		case "bool":
 			return "boolean"
 		case "int", "int64", "float64":
+			return "number"
+		}
+	case *ast.SelectorExpr:
+		switch e.Sel.Name {
+		case "Time":
+			return "string"
+		case "Duration":
 			return "number"
 		}
 	}

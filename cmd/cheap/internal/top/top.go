@@ -11,22 +11,23 @@ import (
 
 	"github.com/cheapgo/cheap/inspect"
 	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
 // A view is a report, and the one before it, from which rates are computed.
 type view struct {
-	now, before map[string]*inspect.Table
+	now, before map[string]*pagejson.Table
 	passed      time.Duration // between them, or 0
 	sort        string        // a key of Keys, or ""
 }
 
 // A Screen is what Frame writes.
 type Screen struct {
-	Now, Before *inspect.Figures        // Before is the report that was shown before, or nil
-	Suspects    *inspect.SuspectFigures // or nil
-	Sort        string                  // a key of Keys, or ""
-	Width       int                     // columns of a line, at most
-	Height      int                     // lines, at most; 0 if there is no bound
+	Now, Before *pagejson.Figures        // Before is the report that was shown before, or nil
+	Suspects    *pagejson.SuspectFigures // or nil
+	Sort        string                   // a key of Keys, or ""
+	Width       int                      // columns of a line, at most
+	Height      int                      // lines, at most; 0 if there is no bound
 }
 
 // Keys says by what the lists can be sorted, and the first letter of each is its key. The first is the
@@ -44,7 +45,7 @@ func Frame(s Screen) []string {
 	width := max(s.Width, 40)
 	out := []string{title(s, width)}
 	if o := r.Overview; o == nil {
-		out = append(out, fold(r.Verdict.String(), width)...)
+		out = append(out, fold(inspect.Verdict(r.Verdict).String(), width)...)
 	} else {
 		out = append(out, fold(o.Sentence+" "+o.Next, width)...)
 		for _, w := range o.Warnings {
@@ -108,7 +109,7 @@ const letters = "GHCFMSPA-"
 
 // bar writes the parts of the resident memory as letters in a line, with the limit as a bar, and what the
 // letters stand for.
-func bar(o *inspect.Overview, width int) []string {
+func bar(o *pagejson.Overview, width int) []string {
 	if o.Resident <= 0 {
 		return nil
 	}
@@ -151,7 +152,7 @@ func bar(o *inspect.Overview, width int) []string {
 
 // suspects writes the largest suspects, where they are, and what there is of them, in two lines at most, or
 // why there are none.
-func suspects(f *inspect.SuspectFigures, width int) []string {
+func suspects(f *pagejson.SuspectFigures, width int) []string {
 	if f == nil {
 		return nil
 	}
@@ -166,8 +167,8 @@ func suspects(f *inspect.SuspectFigures, width int) []string {
 	return out
 }
 
-func tablesOf(r *inspect.Figures) map[string]*inspect.Table {
-	tables := map[string]*inspect.Table{}
+func tablesOf(r *pagejson.Figures) map[string]*pagejson.Table {
+	tables := map[string]*pagejson.Table{}
 	for i := range r.Tables {
 		tables[r.Tables[i].Name] = &r.Tables[i]
 	}
@@ -229,8 +230,8 @@ func (v *view) text(table, metric string) string {
 	return ""
 }
 
-func index(t *inspect.Table, metric string) int {
-	return slices.IndexFunc(t.Metrics, func(h inspect.Heading) bool { return h.Name == metric })
+func index(t *pagejson.Table, metric string) int {
+	return slices.IndexFunc(t.Metrics, func(h pagejson.Heading) bool { return h.Name == metric })
 }
 
 // container says what the cgroup of the process is charged. It is empty if there is none, or it has no limit
@@ -342,11 +343,11 @@ func (v *view) list(table, head, by string, columns []column, width int) []strin
 }
 
 // order sorts rows by what was asked for: a metric of bytes is the default.
-func (v *view) order(rows []inspect.TableRow, t *inspect.Table, by string, columns []column) {
+func (v *view) order(rows []pagejson.TableRow, t *pagejson.Table, by string, columns []column) {
 	rate := false
 	switch v.sort {
 	case "name":
-		slices.SortStableFunc(rows, func(x, y inspect.TableRow) int { return slices.Compare(x.Labels, y.Labels) })
+		slices.SortStableFunc(rows, func(x, y pagejson.TableRow) int { return slices.Compare(x.Labels, y.Labels) })
 		return
 	case "count":
 		by = columns[0].metric
@@ -359,14 +360,14 @@ func (v *view) order(rows []inspect.TableRow, t *inspect.Table, by string, colum
 	if i < 0 {
 		return
 	}
-	value := func(r inspect.TableRow) float64 {
+	value := func(r pagejson.TableRow) float64 {
 		if !rate {
 			return at(r.Values, i)
 		}
 		was, _ := v.was(t.Name, r.Labels, by)
 		return at(r.Values, i) - was
 	}
-	slices.SortStableFunc(rows, func(x, y inspect.TableRow) int { return cmp.Compare(value(y), value(x)) })
+	slices.SortStableFunc(rows, func(x, y pagejson.TableRow) int { return cmp.Compare(value(y), value(x)) })
 }
 
 // was returns the value of a row in the report before.

@@ -1,7 +1,9 @@
 package top
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,22 +12,30 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/pagejson"
 )
 
-func report(at time.Time) *inspect.Figures {
-	return &inspect.Figures{Time: at, Program: "a program\x1b[2J", Tables: inspect.Tables(), Verdict: inspect.Verdict{Sentence: "C holds the most", Do: "nothing"},
-		Overview: &inspect.Overview{
-			Sentence: "C holds the most.", Next: "To do: nothing.",
-			Legend:   []inspect.Legend{{Part: 0, Name: "Go", Text: "34.0 MiB"}, {Part: 2, Name: "C, in use", Text: "299 MiB"}, {Part: -1, Name: "smaller parts", Text: "1.00 MiB"}},
-			Resident: 334 << 20, Limit: 256 << 20, LimitOf: "container", Warnings: []string{"Two figures do not fit."},
-			Parts: []inspect.Part{{Name: "Go", Bytes: 34 << 20}, {Name: "heaps of cheap"}, {Name: "C, in use", Bytes: 299 << 20}, {Name: "malloc, free", Bytes: 1 << 20}},
-		}}
+func report(at time.Time) *pagejson.Figures {
+	w := httptest.NewRecorder()
+	inspect.Handler(inspect.Options{Remote: true}).ServeHTTP(w, httptest.NewRequest("GET", "/all.json", nil))
+	r := new(pagejson.Figures)
+	if err := json.Unmarshal(w.Body.Bytes(), r); err != nil {
+		panic(err)
+	}
+	r.Time, r.Program, r.Verdict = at, "a program\x1b[2J", pagejson.Verdict{Sentence: "C holds the most", Do: "nothing"}
+	r.Overview = &pagejson.Overview{
+		Sentence: "C holds the most.", Next: "To do: nothing.",
+		Legend:   []pagejson.Legend{{Part: 0, Name: "Go", Text: "34.0 MiB"}, {Part: 2, Name: "C, in use", Text: "299 MiB"}, {Part: -1, Name: "smaller parts", Text: "1.00 MiB"}},
+		Resident: 334 << 20, Limit: 256 << 20, LimitOf: "container", Warnings: []string{"Two figures do not fit."},
+		Parts: []pagejson.Part{{Name: "Go", Bytes: 34 << 20}, {Name: "heaps of cheap"}, {Name: "C, in use", Bytes: 299 << 20}, {Name: "malloc, free", Bytes: 1 << 20}},
+	}
+	return r
 }
 
 // frame is Frame of two reports.
-func frame(now, before *inspect.Figures, width, height int) []string {
-	return Frame(Screen{Now: now, Before: before, Width: width, Height: height, Suspects: &inspect.SuspectFigures{
-		Largest: []inspect.LargestSuspect{{Line: "main.find find.go:30", Text: "1,024 open of images, 4.00 MiB"}},
+func frame(now, before *pagejson.Figures, width, height int) []string {
+	return Frame(Screen{Now: now, Before: before, Width: width, Height: height, Suspects: &pagejson.SuspectFigures{
+		Largest: []pagejson.LargestSuspect{{Line: "main.find find.go:30", Text: "1,024 open of images, 4.00 MiB"}},
 	}})
 }
 
@@ -94,12 +104,12 @@ func TestFrame(t *testing.T) {
 
 // TestSort sorts a list by each key.
 func TestSort(t *testing.T) {
-	table := func(counts, bytes [3]float64) *inspect.Figures {
-		list := inspect.Table{Name: "pools", Labels: []string{"pool"}, Metrics: []inspect.Heading{{Name: "cheap_pool_live"}, {Name: "cheap_pool_live_bytes"}, {Name: "cheap_pool_created_total"}}}
+	table := func(counts, bytes [3]float64) *pagejson.Figures {
+		list := pagejson.Table{Name: "pools", Labels: []string{"pool"}, Metrics: []pagejson.Heading{{Name: "cheap_pool_live"}, {Name: "cheap_pool_live_bytes"}, {Name: "cheap_pool_created_total"}}}
 		for i, name := range []string{"b", "c", "a"} {
-			list.Rows = append(list.Rows, inspect.TableRow{Labels: []string{name}, Values: []float64{counts[i], bytes[i], counts[i]}, Text: []string{"x", "x", "x"}})
+			list.Rows = append(list.Rows, pagejson.TableRow{Labels: []string{name}, Values: []float64{counts[i], bytes[i], counts[i]}, Text: []string{"x", "x", "x"}})
 		}
-		return &inspect.Figures{Tables: []inspect.Table{list}}
+		return &pagejson.Figures{Tables: []pagejson.Table{list}}
 	}
 	before, now := table([3]float64{1, 20, 2}, [3]float64{}), table([3]float64{10, 21, 15}, [3]float64{5, 4, 6})
 	now.Time = before.Time.Add(time.Second)
@@ -118,10 +128,10 @@ func TestSort(t *testing.T) {
 
 // TestFrameOfCmem has reports of programs that import module cmem.
 func TestFrameOfCmem(t *testing.T) {
-	heading := func(name string) inspect.Heading { return inspect.Heading{Name: "cheap_cmem_" + name} }
-	r := &inspect.Figures{Tables: []inspect.Table{
-		{Name: "cmem", Metrics: []inspect.Heading{heading("live_bytes"), heading("mallocs_total")}, Rows: []inspect.TableRow{{Values: []float64{5, 6}, Text: []string{"5 B", "6"}}}},
-		{Name: "libraries", Labels: []string{"library"}, Metrics: []inspect.Heading{heading("library_live_bytes")}, Rows: []inspect.TableRow{
+	heading := func(name string) pagejson.Heading { return pagejson.Heading{Name: "cheap_cmem_" + name} }
+	r := &pagejson.Figures{Tables: []pagejson.Table{
+		{Name: "cmem", Metrics: []pagejson.Heading{heading("live_bytes"), heading("mallocs_total")}, Rows: []pagejson.TableRow{{Values: []float64{5, 6}, Text: []string{"5 B", "6"}}}},
+		{Name: "libraries", Labels: []string{"library"}, Metrics: []pagejson.Heading{heading("library_live_bytes")}, Rows: []pagejson.TableRow{
 			{Labels: []string{"liba.so"}, Values: []float64{1}, Text: []string{"1 B"}}, {Labels: []string{"libb.so"}, Values: []float64{4}, Text: []string{"4 B"}},
 		}},
 	}}
@@ -135,7 +145,7 @@ func TestFrameOfCmem(t *testing.T) {
 		}
 	}
 	const note = "Module cmem does nothing: there is a reason."
-	r.Tables = []inspect.Table{{Name: "cmem", Note: note}, {Name: "libraries", Note: note}}
+	r.Tables = []pagejson.Table{{Name: "cmem", Note: note}, {Name: "libraries", Note: note}}
 	text = strings.Join(strings.Fields(strings.Join(frame(r, r, 40, 0), " ")), " ")
 	if !strings.Contains(text, "C heap: "+note) || strings.Contains(text, "LIBRARY") {
 		t.Error(text)
@@ -144,9 +154,9 @@ func TestFrameOfCmem(t *testing.T) {
 
 // TestFrameOfStrangers gives reports that no program sends.
 func TestFrameOfStrangers(t *testing.T) {
-	r := &inspect.Figures{Tables: []inspect.Table{
-		{Name: "totals"}, {Name: "resident", Rows: []inspect.TableRow{{}}},
-		{Name: "heaps", Rows: []inspect.TableRow{{Labels: []string{"x"}}}, Metrics: []inspect.Heading{{Name: "cheap_heap_held_bytes"}, {Name: "cheap_heap_mallocs_total"}}},
+	r := &pagejson.Figures{Tables: []pagejson.Table{
+		{Name: "totals"}, {Name: "resident", Rows: []pagejson.TableRow{{}}},
+		{Name: "heaps", Rows: []pagejson.TableRow{{Labels: []string{"x"}}}, Metrics: []pagejson.Heading{{Name: "cheap_heap_held_bytes"}, {Name: "cheap_heap_mallocs_total"}}},
 	}}
 	if lines := frame(r, r, 80, 24); len(lines) == 0 {
 		t.Error("there is no frame")
@@ -196,11 +206,11 @@ func TestFit(t *testing.T) {
 
 // TestSuspects shows the whole text of a suspect, which has the line and what is wrong.
 func TestSuspects(t *testing.T) {
-	f := &inspect.SuspectFigures{None: "None so far.", Largest: []inspect.LargestSuspect{}}
+	f := &pagejson.SuspectFigures{None: "None so far.", Largest: []pagejson.LargestSuspect{}}
 	if got := suspects(f, 80); !slices.Equal(got, []string{"SUSPECT", "None so far."}) {
 		t.Errorf("%q", got)
 	}
-	f.Largest = append(f.Largest, inspect.LargestSuspect{Line: "main.(*shop).request shop.go:73", Text: "pool decoder: a Close is missing, 267,024 left to the collector, 118 open, 472 KiB"})
+	f.Largest = append(f.Largest, pagejson.LargestSuspect{Line: "main.(*shop).request shop.go:73", Text: "pool decoder: a Close is missing, 267,024 left to the collector, 118 open, 472 KiB"})
 	if got := strings.Join(suspects(f, 80), " "); !strings.HasSuffix(got, "472 KiB") || strings.Count(strings.Join(suspects(f, 80), "\n"), "\n") != 2 {
 		t.Errorf("%q", got)
 	}
