@@ -25,7 +25,7 @@ func (k Kind) String() string {
 	return "gauge"
 }
 
-// A Metric describes a number that [Read] returns, once or for each value of its labels.
+// A Metric describes a number that [ReadMetrics] returns, once or for each value of its labels.
 type Metric struct {
 	Name   string // in the style of Prometheus: unit at the end, and _total behind it in a counter
 	Unit   string // "bytes", "seconds", or what is counted

@@ -103,7 +103,7 @@ func TestHammerMemory(t *testing.T) {
 	}
 }
 
-// TestHammerDestroyMemory destroys a Memory while goroutines use it, close what
+// TestHammerCloseMemory closes a Memory while goroutines use it, close what
 // they have and forget it, with collections all the time.
 func TestHammerCloseMemory(t *testing.T) {
 	for round := range times(50) {
