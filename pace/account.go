@@ -63,31 +63,43 @@ func NewAccount(o AccountOptions) *Account {
 // Add counts n bytes that the caller has allocated, or is about to allocate. If a
 // collection is due, Add may start it, and wait for up to 100 ms, or a second with a limit.
 //
-// At a limit, that of the account or the program's, Add waits for room: for a
+// At a limit, that of the account or the program's, or while others wait for that, Add
+// counts nothing and returns an error that wraps [cheap.ErrLimit] at once. It has a
+// collection begin, which may make room for a later Add. [Account.Wait] waits for it.
+//
+// Add panics with a [cheap.MisuseError] if n is negative.
+func (a *Account) Add(n int64) error { return a.add("Add", nil, n) }
+
+// Wait is [Account.Add] that waits for room at a limit: for a
 // collection that begins after the call, and up to a second more while releases end (100 ms
 // where the limit is about what is counted). If there is no room by then, it counts nothing and
-// returns an error that wraps [cheap.ErrLimit]. After eight
-// collections in a row that gave nothing back, it returns that error at once, until
+// returns the error of Add; if ctx is done before, that of ctx. After eight
+// collections in a row that gave nothing back, it returns the error of Add at once, until
 // more is owned or ten times the duration of a collection has passed. More bytes than the
 // program's whole limit are refused at once.
 //
-// The caller must not hold a lock that a release function needs, because Add may wait for
+// The caller must not hold a lock that a release function needs, because Wait waits for
 // releases. There is no deadlock, because the wait is bounded, but the releases come too late
-// and Add fails.
-//
-// Add panics with a [cheap.MisuseError] if n is negative.
-func (a *Account) Add(n int64) error {
-	a.mustBeMade("Add")
+// and Wait fails.
+func (a *Account) Wait(ctx context.Context, n int64) error { return a.add("Wait", ctx, n) }
+
+// add counts n bytes for a method. Without a ctx it does not wait at a limit.
+func (a *Account) add(method string, ctx context.Context, n int64) error {
+	a.mustBeMade(method)
 	if n < 0 {
-		panicMisuse(a.o.Name, "Add", "%d bytes are negative; pass freed bytes to Remove", n)
+		panicMisuse(a.o.Name, method, "%d bytes are negative; pass freed bytes to Remove", n)
 	}
 	inLine := !a.account.Full(n)
-	if inLine && account.Process.Contended() || !a.account.TryCharge(n) {
-		switch err := account.Process.Wait(context.Background(), n, inLine, func() bool { return a.account.TryCharge(n) }); {
+	behind := inLine && account.Process.Contended()
+	if behind || !a.account.TryCharge(n) {
+		take := func() bool { return !(behind && ctx == nil) && a.account.TryCharge(n) }
+		switch err := account.Process.Wait(ctx, n, inLine, take); {
 		case err == account.ErrUnpaced:
-			return fmt.Errorf("cheap: %s.Add: %d bytes: %w", a.o.Name, n, cheap.ErrLimit)
+			return fmt.Errorf("cheap: %s.%s: %d bytes: %w", a.o.Name, method, n, cheap.ErrLimit)
+		case ctx != nil && err != nil && err == ctx.Err():
+			return err
 		case err != nil:
-			return fmt.Errorf("cheap: %s.Add: %w", a.o.Name, err)
+			return fmt.Errorf("cheap: %s.%s: %w", a.o.Name, method, err)
 		}
 	}
 	a.live.Add(1)

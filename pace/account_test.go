@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -89,6 +90,7 @@ func TestNoAccount(t *testing.T) {
 	for _, a := range []*Account{nil, new(Account)} {
 		for method, f := range map[string]func(){
 			"Add":    func() { a.Add(1) },
+			"Wait":   func() { a.Wait(t.Context(), 1) },
 			"Remove": func() { a.Remove(1) },
 			"Close":  func() { a.Close() },
 			"Held":   func() { a.Held() },
@@ -135,9 +137,9 @@ func TestLimitError(t *testing.T) {
 	if err := a.Add(10); err != nil { // a collection could help
 		t.Fatal(err)
 	}
-	err = a.Add(1001)
+	err = a.Wait(t.Context(), 1001)
 	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) || e.Wanted != 1001 || e.Limit != 0 ||
-		!strings.Contains(err.Error(), "cheap: images.Add: ") || !strings.Contains(err.Error(), "a limit of its own") {
+		!strings.Contains(err.Error(), "cheap: images.Wait: ") || !strings.Contains(err.Error(), "a limit of its own") {
 		t.Errorf("with Start: %v", err)
 	}
 	if e != nil && e.Verdict != "" {
@@ -151,7 +153,7 @@ func TestLimitError(t *testing.T) {
 	if err := free.Add(10 * mib); err != nil {
 		t.Fatal(err)
 	}
-	err = free.Add(95 * mib)
+	err = free.Wait(t.Context(), 95*mib)
 	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) ||
 		e.Wanted != 95*mib || e.Limit != 100*mib || e.Held < 10*mib || e.Held > 60*mib || e.Reclaimable < 10*mib || e.Reclaimable > e.Held || e.Go < mib || e.Go > 100*mib {
 		t.Errorf("%v: %+v", err, e)
@@ -179,7 +181,7 @@ func TestLimitError(t *testing.T) {
 type image struct{ _ [16]byte }
 
 func newImage(a *Account, size int64) (*image, error) {
-	if err := a.Add(size); err != nil {
+	if err := a.Wait(context.Background(), size); err != nil {
 		return nil, err
 	}
 	m := new(image)
@@ -250,6 +252,21 @@ func TestAccountLimit(t *testing.T) {
 	forget(t, a)
 }
 
+// TestAddDoesNotWait has Add refuse what is more than the limit, until the collection that it
+// has begun has made room.
+func TestAddDoesNotWait(t *testing.T) {
+	start(t, Options{MaxGCShare: 1})
+	a := newAccount(t, AccountOptions{Limit: mib})
+	if _, err := newImage(a, mib); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Add(mib); !errors.Is(err, cheap.ErrLimit) {
+		t.Errorf("Add at the limit: %v", err)
+	}
+	testwait.Until(t, "a collection to make room", func() bool { return a.Add(mib) == nil })
+	testwait.Until(t, "the collection to be counted", func() bool { return ReadStats().Cycles > 0 })
+}
+
 // TestRefusalsShareCollections has many goroutines wait at a limit at a time.
 func TestRefusalsShareCollections(t *testing.T) {
 	start(t, Options{})
@@ -261,7 +278,7 @@ func TestRefusalsShareCollections(t *testing.T) {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			if err := a.Add(1); !errors.Is(err, cheap.ErrLimit) {
+			if err := a.Wait(t.Context(), 1); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("refused with %v", err)
 			}
 		})

@@ -40,7 +40,7 @@
 // collections release, so that its memory stays bounded. While a quarter of a limit is free,
 // or an eighth if resources are small, nobody waits before half of that is taken. A goroutine waits in the
 // calls that count memory: those of a Heap and of package own that take memory, and
-// Account.Add. It never waits in a release function. If no release ends for 20 ms, or 200 ms with
+// those of an Account. It never waits in a release function. If no release ends for 20 ms, or 200 ms with
 // a limit, as when the goroutine holds a lock that the releases need, waits are 1 ms long for a
 // while.
 //
@@ -89,8 +89,8 @@
 // not tell how much it has free, so a program with mimalloc may be killed. docs/reference/figures.md lists, for each
 // malloc, which programs were killed.
 //
-// Requests are those of a Heap and of an own.Memory, [Account.Add], and Reserve of
-// an own.Pool. Own counts a resource that C has allocated already. It is not
+// Requests are those of a Heap and of an own.Memory, [Account.Wait], and Reserve of
+// an own.Pool. [Account.Add] is refused at once. Own counts a resource that C has allocated already. It is not
 // refused at a limit, and waits there as it does at any bound. So a binding calls Reserve before C
 // allocates, if its users should get an error before the kernel kills the process. Without Reserve
 // the package keeps room for what goroutines allocate before they call Own: the most lately.

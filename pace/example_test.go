@@ -49,7 +49,7 @@ type Image struct{ width, height int }
 // NewImage stands for a constructor that has a C library make the pixels.
 func NewImage(width, height int) (*Image, error) {
 	size := int64(width) * int64(height)
-	if err := images.Add(size); err != nil {
+	if err := images.Wait(context.Background(), size); err != nil {
 		return nil, err // do not call the C library
 	}
 	// Here the C library makes the pixels. If it fails, call images.Remove.

@@ -273,8 +273,16 @@ func TestRefusedWhileWaiting(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{Limit: 10})
 	pendingFor(t, p)
+	if err := a.Add(11); !errors.Is(err, cheap.ErrLimit) {
+		t.Errorf("Add, which does not wait: %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := a.Wait(ctx, 11); err != context.Canceled {
+		t.Errorf("Wait with a context that is done: %v", err)
+	}
 	got := make(chan error)
-	go func() { got <- a.Add(11) }()
+	go func() { got <- a.Wait(t.Context(), 11) }()
 	go func() { got <- p.Wait(t.Context(), 11, false, nil) }() // as a heap does
 	testwait.Until(t, "both to wait", func() bool { return account.Process.Waiters() == 2 })
 	if account.Process.Contended() || p.atLimit.waiting() {

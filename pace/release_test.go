@@ -242,7 +242,7 @@ func TestLimitInRelease(t *testing.T) {
 		var cycles int64
 		pool := own.NewPool(own.Options{Numbers: true, Run: run, Release: func(_ any, _ []uintptr) error {
 			before := ReadStats().Cycles
-			err = a.Add(101)
+			err = a.Wait(context.Background(), 101)
 			cycles = ReadStats().Cycles - before
 			return nil
 		}})

@@ -64,7 +64,7 @@ func (p *pacer) beyond(n int64) bool {
 // true. inLine says that the limit is the program's: then requests are served in the order in
 // which they came, but one whose time is up calls take whatever its place is. The error is that of
 // ctx, or a refusal. If take is nil, Wait returns when the releases of the collection of step 1
-// have run.
+// have run. If ctx is nil, Wait has a collection begin, and does not wait for it.
 func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	if p.state() == stopped || inLine && p.beyond(n) || !mayWait() {
 		return p.lastTry(n, 0, take)
@@ -73,6 +73,10 @@ func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool
 		defer p.wants(n)()
 	}
 	if p.futile() {
+		return p.lastTry(n, 0, take)
+	}
+	if ctx == nil {
+		p.demand(false) // for a later request
 		return p.lastTry(n, 0, take)
 	}
 	r := p.newRequest(n, inLine, take)

@@ -64,8 +64,8 @@ func TestSmallAtTheLimit(t *testing.T) {
 	}
 }
 
-// TestAddWaitsInLine has Account.Add come behind a Reserve that waits for more.
-func TestAddWaitsInLine(t *testing.T) {
+// TestWaitsInLine has Account.Wait come behind a Reserve that waits for more.
+func TestWaitsInLine(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	bear(t, func(p *patience) { p.limit = time.Hour })
 	p := start(t, Options{Limit: 200 * mib})
@@ -75,15 +75,18 @@ func TestAddWaitsInLine(t *testing.T) {
 	pool := numbers(t)
 	got := reserve(t, p, pool, 20*mib)
 	a.Remove(mib)
+	if err := b.Add(mib); !errors.Is(err, cheap.ErrLimit) {
+		t.Errorf("Add before a Reserve that waits in line: %v", err)
+	}
 	added := make(chan error, 1)
-	go func() { added <- b.Add(mib) }()
-	testwait.Until(t, "Add to stand in line", func() bool {
+	go func() { added <- b.Wait(t.Context(), mib) }()
+	testwait.Until(t, "Wait to stand in line", func() bool {
 		p.atLimit.mu.Lock()
 		defer p.atLimit.mu.Unlock()
 		return p.atLimit.waiters.Len() == 2 || len(added) > 0
 	})
 	if len(added) > 0 {
-		t.Error("Account.Add is served before a Reserve that waits in line")
+		t.Error("Account.Wait is served before a Reserve that waits in line")
 	}
 	a.Remove(20 * mib)
 	if err := errors.Join(<-got, <-added); err != nil {

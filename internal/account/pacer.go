@@ -80,7 +80,8 @@ func (l *Ledger) Reclaim(n int64, try int, own bool) error {
 // calls take until that reports true. If inLine is set, the goroutine waits for the Ceiling.
 // Goroutines in line are served in the order in which they came. A goroutine that waits for
 // another bound delays no other. Without package pace the error is [ErrUnpaced]. It is the
-// error of ctx if that is done before. The caller holds no lock.
+// error of ctx if that is done before. If ctx is nil, Wait does not wait: take is called, and a
+// collection begins, which may make room for a later call. The caller holds no lock.
 func (l *Ledger) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	p := l.pacer.Load()
 	if p == nil {
@@ -89,7 +90,7 @@ func (l *Ledger) Wait(ctx context.Context, n int64, inLine bool, take func() boo
 		}
 		return ErrUnpaced
 	}
-	if inLine {
+	if inLine && ctx != nil {
 		l.atCeiling.Add(1)
 		defer l.atCeiling.Add(-1)
 	}

@@ -1,6 +1,7 @@
 package itest
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"slices"
@@ -105,7 +106,12 @@ func (m *paceModel) end(i int) {
 func (m *paceModel) add(t *rapid.T) {
 	a := m.some(t)
 	n := rapid.OneOf(rapid.Int64Range(0, 2000), rapid.Int64Range(0, 30*mib), rapid.Int64Range(0, 200*mib)).Draw(t, "bytes")
-	err := a.a.Add(n)
+	var err error
+	if rapid.Bool().Draw(t, "wait") {
+		err = a.a.Wait(context.Background(), n)
+	} else {
+		err = a.a.Add(n)
+	}
 	switch fits := a.o.Limit == 0 || n <= a.o.Limit-a.held(); {
 	case err == nil && !fits:
 		t.Fatalf("%d bytes were added beyond the limit of %d", n, a.o.Limit)
@@ -305,10 +311,10 @@ func TestFirstPaceInBubble(t *testing.T) {
 				}
 			}
 			begin := time.Now()
-			if err := b.Add(11); !errors.Is(err, cheap.ErrLimit) {
+			if err := b.Wait(t.Context(), 11); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("at a limit: %v", err)
 			}
-			if err := a.Add(600 * mib); !errors.Is(err, cheap.ErrLimit) {
+			if err := a.Wait(t.Context(), 600*mib); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("at the limit of all: %v", err)
 			}
 			if took := time.Since(begin); took != 0 {
