@@ -56,7 +56,7 @@ func Plots() ([]statsviz.TimeSeriesPlot, error) {
 
 // tables returns the metrics of each table, without those of module cmem if that does not count.
 func tables() (list [][]inspect.Metric) {
-	counts := slices.ContainsFunc(inspect.Read(), func(s inspect.Sample) bool { return s.Metric.Table == "cmem" })
+	counts := slices.ContainsFunc(inspect.ReadMetrics(), func(s inspect.Sample) bool { return s.Metric.Table == "cmem" })
 	at := map[string]int{}
 	for _, m := range inspect.Metrics() {
 		if strings.HasPrefix(m.Name, "cheap_cmem_") && !counts {
