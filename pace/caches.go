@@ -166,7 +166,7 @@ func (h shortage) find(v view, s space, least float64) shortage {
 		return shortage{}
 	}
 	low := int64(least * float64(v.limit))
-	enough := low + low/2
+	enough := low + min(low, v.limit-low)/2
 	h.short = s.room < low || h.short && s.room < enough
 	wanted := v.wanted - max(0, s.room)
 	h.urgent = s.room < low/2 || wanted > 0
@@ -190,10 +190,9 @@ type stake struct {
 // it is not known what it has comes first, and is asked for the part of the need that its weight says.
 func pick(need int64, all []stake) (which int, want int64) {
 	which = -1
-	var weights int64
-	var most, next float64
+	var weights, most, next float64 // two weights may be more than an int64
 	for i, s := range all {
-		weights += s.weight
+		weights += float64(s.weight)
 		level := math.Inf(1)
 		if s.held >= 0 {
 			level = float64(s.held-s.floor) / float64(s.weight)
@@ -210,7 +209,7 @@ func pick(need int64, all []stake) (which int, want int64) {
 	}
 	s := all[which]
 	if s.held < 0 {
-		return which, max(1, int64(float64(need)*float64(s.weight)/float64(weights)))
+		return which, max(1, int64(float64(need)*float64(s.weight)/weights))
 	}
 	return which, min(need, s.held-s.floor, max(int64((most-next)*float64(s.weight)), need/2, 1))
 }
@@ -221,11 +220,14 @@ func (c *cache) may() bool { return c.running == nil && !c.ended }
 // rests reports whether the cache rests when need bytes are needed. The caller holds caches.mu.
 func (c *cache) rests(need int64, now time.Time) bool { return !c.rest.allowed(now) && need < c.least }
 
+// vain reports whether the last call of the cache was in vain. The caller holds caches.mu.
+func (c *cache) vain() bool { return c.least != noBound }
+
 // tell notes whether a call has helped when need bytes were needed, and how long the cache rests at least. The caller
 // holds caches.mu.
 func (c *cache) tell(helped bool, need int64, rest time.Duration) {
 	if c.rest.set(helped, rest); helped {
-		c.misses, c.least = 0, noBound
+		c.least = noBound
 	} else {
 		c.least = more(need)
 	}
@@ -241,7 +243,7 @@ func (p *pacer) askCaches(h shortage) {
 	}
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
-	if h == (shortage{}) {
+	if h == (shortage{}) && len(caches.all) > 0 {
 		p.gauge.fade() // caches grow without a collection, which fades it otherwise
 	}
 	if p.pressing && (h.urgent && !was.urgent || h.need >= more(p.pressed)) {
@@ -265,13 +267,14 @@ func (p *pacer) wants(n int64) (done func()) {
 	p.mu.Lock()
 	p.adjust()
 	p.mu.Unlock()
+	p.tend()
 	return func() { p.wanted.Add(-n) }
 }
 
 // press asks one cache after the other, as long as that may help.
 func (p *pacer) press(over <-chan struct{}) {
 	defer p.tasks.Done()
-	for p.pressOnce(over) {
+	for p.state() != stopped && p.pressOnce(over) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,19 +292,20 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	}
 	p.mu.Lock()
 	p.adjust()
-	need, urgent, hurry, stopping := p.shortage.need, p.shortage.urgent, p.hurry, p.state() == stopped
+	need, urgent, hurry := p.shortage.need, p.shortage.urgent, p.hurry
 	p.pressed = need
 	p.mu.Unlock()
 	p.tend()
-	if need == 0 || stopping {
+	if need == 0 {
 		return false
 	}
 	stakes, now := make([]stake, len(all)), time.Now()
 	var rest time.Time // until when the cache rests that is to be asked next
 	caches.mu.Lock()
+	slices.SortStableFunc(all, func(a, b *cache) int { return a.rest.next.Compare(b.rest.next) }) // of equal ones they take turns
 	for i, c := range all {
 		may, rests := c.may(), c.rests(need, now)
-		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(urgent && rests)}
+		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(rests && (urgent || c.vain()))}
 		if may && rests && (rest.IsZero() || c.rest.next.Before(rest)) {
 			rest = c.rest.next
 		}
@@ -344,19 +348,24 @@ func await(over, done <-chan struct{}, most time.Duration) {
 
 // ask asks a cache for some bytes of those that are needed, and notes what has become free. It runs in call.
 func (p *pacer) ask(c *cache, want, need int64) {
-	caches.mu.Lock()
-	c.misses++ // until something has become free: the function may end the goroutine
-	c.tell(false, need, 0)
-	caches.mu.Unlock()
+	held, rest, helped := c.held.Load(), time.Duration(0), false
+	defer func() { // also if the function ends the goroutine
+		caches.mu.Lock()
+		defer caches.mu.Unlock()
+		if c.misses++; helped {
+			c.misses = 0
+		}
+		c.tell(helped && (held < 0 || want >= need/64), need, rest) // one that has so little is not asked all the time
+	}()
 	c.calls.Add(1)
 	c.asked.Add(want)
-	held, before, begin := c.held.Load(), p.taken(), time.Now()
+	before, begin := p.taken(), time.Now()
 	said := c.timed(func() int64 { return c.free(want) })
 	c.time.Add(int64(time.Since(begin)))
 	if span.Idle() >= leastFreed {
 		span.TrimTo(0)
 	}
-	rest, freed := time.Duration(0), p.freedSince(before)
+	freed := p.freedSince(before)
 	if said >= leastFreed && freed < said/2 {
 		if c.skip--; c.skip < 0 {
 			rest = p.collectFreed()
@@ -370,15 +379,13 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	}
 	freed = min(max(0, freed), max(said, want)) // others may have freed something meanwhile
 	c.freed.Add(freed)
-	helped := freed >= want/8 || p.state() == stopped // then nothing is read any more
-	if c.share.Held != nil && !helped {               // others may have taken as much
+	little := max(want/8, 1)
+	helped = freed >= little || p.state() == stopped // then nothing is read any more
+	if c.share.Held != nil && !helped {              // others may have taken as much
 		now := c.timed(c.share.Held)
 		c.held.Store(max(0, now))
-		helped = held-now >= want/8
+		helped = held-now >= little
 	}
-	caches.mu.Lock()
-	defer caches.mu.Unlock()
-	c.tell(helped, need, rest)
 }
 
 // A taking is what is in use, without what is free in malloc, and what owners have ever taken.
@@ -502,6 +509,13 @@ func (c *cache) saySlow() {
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
 	c.slow.Store(c.by.Load() != 0)
+}
+
+// hope reports whether a cache may give something soon: a call runs, or the last one was not in vain.
+func hope() bool {
+	caches.mu.Lock()
+	defer caches.mu.Unlock()
+	return slices.ContainsFunc(caches.all, func(c *cache) bool { return !c.slow.Load() && (c.running != nil || !c.vain()) })
 }
 
 // cacheStats returns what Stats has of caches.

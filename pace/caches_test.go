@@ -228,8 +228,8 @@ func TestCacheGivesNothing(t *testing.T) {
 		if c.running != nil {
 			return false
 		}
-		if c.rest.pause < 4*backoffLeast {
-			t.Errorf("the pause is %v", c.rest.pause)
+		if want := min(backoffLeast<<(c.misses-1), backoffMost); c.rest.pause != want {
+			t.Errorf("the pause after %d calls in vain is %v, want %v", c.misses, c.rest.pause, want)
 		}
 		c.rest.next = time.Now().Add(time.Hour)
 		return true
@@ -375,6 +375,7 @@ func TestPick(t *testing.T) {
 		{"the largest is not ready", 100, []stake{{1, 0, 900, false}, {1, 0, 200, true}}, 1, 100},
 		{"one says nothing", 100, []stake{{1, 0, 900, true}, {3, 0, -1, true}}, 1, 75},
 		{"none is ready", 100, []stake{{1, 0, 900, false}}, -1, 0},
+		{"the largest weights", 100, []stake{{math.MaxInt64, 0, -1, true}, {math.MaxInt64, 0, -1, true}}, 0, 50},
 	} {
 		if which, want := pick(row.need, row.all); which != row.which || want != row.want {
 			t.Errorf("%s: cache %d, %d bytes; want %d, %d", row.name, which, want, row.which, row.want)
@@ -409,6 +410,107 @@ func TestShortage(t *testing.T) {
 		if h = h.find(v, space{room: row.room}, least); h != row.want {
 			t.Errorf("room %d, wanted %d: %+v, want %+v", row.room, row.wanted, h, row.want)
 		}
+	}
+	for room, want := range map[int64]shortage{690: {true, 160, false}, 850: {}} { // of 1,000 at most 950 are free
+		if h := (shortage{short: true}).find(view{limit: 1000}, space{room: room}, 0.7); h != want {
+			t.Errorf("room %d, of which 0.7 is to be free: %+v, want %+v", room, h, want)
+		}
+	}
+}
+
+// TestOthersGive has a cache beside one that has most, or that came first and says nothing, and that gives nothing. It
+// is asked while there is no hurry.
+func TestOthersGive(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	for name, held := range map[string]func() int64{"has most": func() int64 { return math.MaxInt64 }, "says nothing": nil} {
+		t.Run(name, func(t *testing.T) {
+			share := Share{Weight: math.MaxInt, Held: held}
+			t.Cleanup(OnPressure("miser", share, func(want int64) int64 { return math.MinInt64 }))
+			other := &hoard{Account: newAccount(t, AccountOptions{Manual: true})}
+			if held != nil {
+				share.Held = other.Held
+			}
+			t.Cleanup(OnPressure("other", share, other.give))
+			p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+			if err := other.Add(600 * mib); err != nil {
+				t.Fatal(err)
+			}
+			testwait.Until(t, "the other one to give", func() bool { p.looked(); return cacheNamed("other").Freed > 0 })
+		})
+	}
+}
+
+// TestSmallCache has a cache with little give what it has, all the time, while others have the memory. It is asked less
+// and less often, and the verdict does not name it.
+func TestSmallCache(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	small, other := newHoard(t, "small", nil), newAccount(t, AccountOptions{Manual: true})
+	p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+	if err := other.Add(600 * mib); err != nil {
+		t.Fatal(err)
+	}
+	c := allCaches()[0]
+	testwait.Until(t, "a long pause", func() bool {
+		if small.Held() == 0 {
+			small.Add(1)
+		}
+		p.looked()
+		caches.mu.Lock()
+		defer caches.mu.Unlock()
+		if c.misses > 1 {
+			t.Fatalf("%d misses", c.misses)
+		}
+		return c.rest.pause >= 4*backoffLeast && c.freed.Load() > 0
+	})
+}
+
+// TestRefusedBesideCaches requests memory in the state refused. It does not wait for a cache that has nothing, and for
+// one that promises more and more as long as for a collection.
+func TestRefusedBesideCaches(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	pool := numbers(t)
+	var rest atomic.Int64
+	rest.Store(1 << 60)
+	for name, held := range map[string]func() int64{
+		"has nothing": func() int64 { return 0 }, "lies": func() int64 { return rest.Add(-1 << 30) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Cleanup(OnPressure("cache", Share{Held: held}, func(int64) int64 { return 0 }))
+			p := start(t, Options{Limit: 128 * mib})
+			most(t, newAccount(t, AccountOptions{Manual: true}), mib)
+			testwait.Until(t, "a request to be refused in that state", func() bool {
+				p.mu.Lock()
+				_, p.collector.futileEver = account.Process.Reclaimable()
+				p.collector.futileUntil = time.Now().Add(time.Hour)
+				p.is.Store(int32(refused))
+				p.mu.Unlock()
+				if _, err := pool.Reserve(t.Context(), 20*mib); !errors.Is(err, cheap.ErrLimit) {
+					t.Error(err)
+				}
+				return p.state() == refused // a collection ends it
+			})
+		})
+	}
+}
+
+// TestPressAfterStop presses after Stop. Held is not called.
+func TestPressAfterStop(t *testing.T) {
+	t.Cleanup(OnPressure("cache", Share{Held: func() int64 { t.Error("called after Stop"); return 0 }}, func(int64) int64 { return 0 }))
+	p := start(t, Options{})
+	Stop()
+	p.tasks.Add(1)
+	p.press(nil)
+}
+
+// TestFadeWithCaches ends a shortage. What malloc grew by fades if there are caches.
+func TestFadeWithCaches(t *testing.T) {
+	p := new(pacer)
+	for _, want := range []int64{64, 63} {
+		p.gauge.excess, p.shortage = 64, shortage{short: true}
+		if p.askCaches(shortage{}); p.gauge.excess != want {
+			t.Errorf("%d after a shortage, want %d", p.gauge.excess, want)
+		}
+		t.Cleanup(OnPressure("cache", Share{}, func(int64) int64 { return 0 }))
 	}
 }
 

@@ -129,7 +129,7 @@ func (r *request) step() (done bool, err error) {
 		return true, nil
 	case p.state() == stopped, p.futile(): // perhaps because of the collections of other requests
 		return true, p.lastTry(r.n, 0, r.take)
-	case ended >= r.want:
+	case ended >= r.want, p.state() == refused: // it waits for caches
 		return r.stepAfter(p.patience())
 	}
 	return false, nil
@@ -214,7 +214,7 @@ func (p *pacer) futile() bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.pressing {
+	if p.shortage.need > 0 && hope() {
 		return false
 	}
 	if _, ever := account.Process.Reclaimable(); ever == p.collector.futileEver && time.Now().Before(p.collector.futileUntil) {
