@@ -233,12 +233,26 @@ func (c *Cache) relieve(relieved int64) {
 	}
 }
 
-// Evict frees about so many bytes of the oldest values, and returns how many: pace.OnPressure can call it. As in
-// relieve, spans become empty, which the heap gives back to the system.
+// Held returns about how many bytes the values have. It and Evict are for pace.OnPressure. A Put that waits for room
+// holds the lock of its shard, so both leave out shards that are locked.
+func (c *Cache) Held() (bytes int64) {
+	for i := range c.shards {
+		if s := &c.shards[i]; s.TryRLock() {
+			bytes += s.used
+			s.RUnlock()
+		}
+	}
+	return bytes
+}
+
+// Evict frees about so many bytes of the oldest values, and returns how many. As in relieve, spans become empty, which
+// the heap gives back to the system.
 func (c *Cache) Evict(bytes int64) (freed int64) {
 	for i := range c.shards {
 		s := &c.shards[i]
-		s.Lock()
+		if !s.TryLock() {
+			continue
+		}
 		was := s.used
 		s.evictOldest(min(was, bytes/int64(len(c.shards))+1))
 		freed += was - s.used

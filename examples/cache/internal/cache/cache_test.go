@@ -200,6 +200,22 @@ func TestRelieveOnce(t *testing.T) {
 	c.check(t)
 }
 
+// Held and Evict leave out a shard whose lock is held, by a Put that waits for room.
+func TestEvictDoesNotWait(t *testing.T) {
+	c := newCache(t, Options{Budget: 1 << 20, Shards: 2})
+	for key := range uint64(100) {
+		put(t, c, key, make([]byte, 100))
+	}
+	all := c.Held()
+	c.shards[0].Lock()
+	held, freed := c.Held(), c.Evict(1<<20)
+	c.shards[0].Unlock()
+	if s := c.Stats(); freed == 0 || held != freed || s.Bytes != c.shards[0].used || all != held+s.Bytes {
+		t.Errorf("of %d bytes Held says %d, and %d became free: %+v", all, held, freed, s)
+	}
+	c.check(t)
+}
+
 // The collector scans maps and slices whose elements have pointers.
 func TestIndexHasNoPointers(t *testing.T) {
 	var s shard

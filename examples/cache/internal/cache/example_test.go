@@ -43,8 +43,7 @@ func Example_onPressure() {
 	if err != nil {
 		panic(err)
 	}
-	held := func() int64 { return c.Stats().Bytes }
-	end := pace.OnPressure("pages", pace.Share{Weight: 2, Floor: 16 << 20, Held: held}, c.Evict)
+	end := pace.OnPressure("pages", pace.Share{Weight: 2, Floor: 16 << 20, Held: c.Held}, c.Evict)
 
 	page := make([]byte, 4000)
 	for key := uint64(0); pace.ReadStats().Caches[0].Freed == 0; key++ { // until it was asked
@@ -52,7 +51,7 @@ func Example_onPressure() {
 			panic(err)
 		}
 	}
-	fmt.Println(held() < 256<<20)
+	fmt.Println(c.Held() < 256<<20)
 
 	end() // no call runs after that
 	fmt.Println(c.Close())
