@@ -23,54 +23,55 @@ import (
 // room is short, before collections at the limit and before requests are refused, caches give way:
 //
 //  1. A look finds that less than Options.LeastRoom is free, or less than requests at the limit wait for (shortage).
-//     What a collection is about to free is waited for, while half of LeastRoom is free.
-//  2. press reads how much the caches hold, and picks the one that has most beyond its floor for its weight (pick).
-//  3. The function of that cache runs on a goroutine of its own. press waits for it, but for grace at most: then it
-//     asks another one. The call of a cache ends before the next one begins.
-//  4. Heaps give back what is free, and what is in use is compared with what was in use before. If less than half of
-//     what the function says has become free, that may be garbage of Go: there is a collection, and the runtime gives
-//     back what is free. After a collection in vain more and more of them are skipped.
-//  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. What caches take until less than
-//     LeastRoom is free they keep. So they are not emptied and filled in turns.
+//     While half of LeastRoom is free, caches wait for a collection that is due or under way.
+//  2. press reads how much each cache holds, and picks the one that has most beyond its floor for its weight (pick).
+//  3. The function of that cache runs on a goroutine of its own. press waits for 100 ms at most (grace). Then it asks
+//     another cache, but not this one before the call has ended.
+//  4. What is in use is compared with what was in use before the call. If less than half of what the function has
+//     returned is free, the rest may be garbage of Go: there is a collection, and the runtime gives back what is free.
+//     After a collection in vain twice as many are skipped each time.
+//  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. Then no cache is asked until less
+//     than LeastRoom is free, so caches are not emptied and filled in turns.
 //
-// A cache rests for 5 ms after a call, and longer if there was a collection. If the call was in vain it rests twice as
-// long each time, a second at most, or until a quarter more is needed than then. press waits for the cache that it
-// has picked to have rested, and asks another one instead if it is urgent.
+// A cache rests for 5 ms after a call, and longer if there was a collection. While there is no hurry, press waits for
+// the cache that it has picked to have rested; if it is urgent, it picks one that has rested. After each call in vain
+// the cache rests twice as long as before, a second at most, or until a quarter more is needed. press does not wait for
+// that one.
 
-// A Share says how much a cache may keep when room is short.
+// A Share says how much of its memory a cache keeps when room is short, compared with other caches.
 type Share struct {
-	// Weight says what part of the memory of all caches this one may keep, beyond floors: one of weight 2 twice
-	// as much as one of weight 1. 0 means 1.
+	// Weight says how much a cache keeps beyond its Floor: one of weight 2 twice as much as one of weight 1. 0
+	// means 1.
 	Weight int
 
-	// Floor is a number of bytes that the cache is not asked for. It needs Held.
+	// Floor is how many bytes a cache keeps in any case. A cache with a Floor needs Held.
 	Floor int64
 
-	// Held returns how many bytes the cache has. It is called before a cache is asked, as free is. Without
-	// it the cache is asked each time, for the part that its Weight says.
+	// Held returns how many bytes the cache has. It runs where free does, before free is called and perhaps after
+	// that. A cache without Held is asked first, for a part of what is missing, by its Weight, also if it has nothing.
 	Held func() int64
 }
 
-// OnPressure has free called when there is little room under a limit: see Options.LeastRoom. It is for memory that
-// the program can do without and no collection frees, because Go can reach it: a cache in C, buffers of a database, a
-// map. free is to free want bytes, and returns how many it has freed, about. Memory that it forgets, instead of
-// freeing it, counts as well: a collection follows if less becomes free than free says. name is for people: it is in
-// [Stats] and in package inspect, and need not be unique.
+// OnPressure registers a cache: memory that the program can do without, and that no collection frees, because Go can
+// reach it. Examples are a cache in C, buffers of a database, and a map. While a limit is set (see [Start]) and less than
+// Options.LeastRoom is free, or a request waits for room, free is called. It is to free want bytes, and returns about
+// how many it has freed. What it makes unreachable counts as freed: a collection follows if less has become free than it
+// returns. name is for people: [Stats] and package inspect show it. Two caches may have the same name.
 //
-// Of several caches the one is asked that has most beyond its floor, for its weight. Until the package is started with a limit
-// none is asked. OnPressure may be called before [Start], and what it has registered stays after [Stop].
+// Of several caches, the one is asked that has most beyond its floor, divided by its weight. OnPressure may be called
+// before Start, and a registration lasts beyond [Stop].
 //
-// free runs on a goroutine of this package, one call at a time for each OnPressure, and never in a call that takes
-// memory. It may allocate, close owners, and call C. It must not wait for a goroutine that waits for room: a request
-// at a limit may wait for free. Its own requests wait for nothing, and are refused if there is no room. A call that
-// takes longer than a second is named on stderr once, with its stack and those of the requests that wait for room.
-// A panic of free ends the program, as in any goroutine.
+// free runs on a goroutine of this package, never within a call that takes memory, and one call at a time for each
+// registration. It may allocate, close owners, and call C. Requests that it makes are refused at once if there is no
+// room. free and Held must not wait for a goroutine that waits for room, because that one may be waiting for free. So
+// they take a lock by TryLock if a goroutine may request memory while it holds that lock. The first call that takes
+// longer than a second is reported on stderr, with its stack and those of the requests that wait for room. A panic of
+// free ends the program, as in any goroutine.
 //
-// end ends the registration: no call begins after it, and none runs when it returns. If free calls end, it returns
-// at once. The caller must not hold a lock that free takes.
+// end ends the registration: no call begins after it, and none runs when it returns. If free itself calls end, end
+// returns at once. The caller must not hold a lock that free waits for.
 //
-// OnPressure panics with a [cheap.MisuseError] if free is nil, a number of the Share is negative, or Floor is set and
-// Held is not.
+// OnPressure panics with a [cheap.MisuseError] if free is nil, Weight or Floor is negative, or Floor is set without Held.
 func OnPressure(name string, s Share, free func(want int64) (freed int64)) (end func()) {
 	switch {
 	case free == nil:
@@ -88,26 +89,26 @@ func OnPressure(name string, s Share, free func(want int64) (freed int64)) (end 
 	defer caches.mu.Unlock()
 	caches.count++
 	c.number = caches.count
-	caches.all = append(caches.all[:len(caches.all):len(caches.all)], c) // press has the list
+	caches.all = append(caches.all, c)
 	return c.end
 }
 
-// A CacheStats is what has become of the function of one [OnPressure]. Counters begin there.
+// A CacheStats has the counters of one registration by [OnPressure].
 type CacheStats struct {
 	Name   string
-	Number uint64        // OnPressure numbers its calls
-	Calls  int64         // how often it was called
-	Asked  int64         // the sum of the bytes that it was asked for
-	Freed  int64         // by how many bytes less was in use after the calls, in all: measured, not as the function says
-	Time   time.Duration // of all calls
-	Held   int64         // as Share.Held has said last; -1 if it has not
-	Slow   bool          // a call runs that has taken more than a second
+	Number uint64        // of the call of OnPressure, from 1
+	Calls  int64         // how often free was called
+	Asked  int64         // bytes that it was asked for, in all calls
+	Freed  int64         // by how many bytes less was in use after the calls, in all: this is measured
+	Time   time.Duration // that free took, in all calls
+	Held   int64         // what Share.Held has returned last; -1 before that, and without Held
+	Slow   bool          // a call of free or Held runs that has taken more than a second
 }
 
 // caches has what OnPressure has registered.
 var caches struct {
 	mu    sync.Mutex // no other lock is taken while it is held
-	all   []*cache   // under mu
+	all   []*cache   // under mu; elements of the list do not change, because allCaches has returned it
 	count uint64     // of calls of OnPressure; under mu
 }
 
@@ -120,18 +121,18 @@ type cache struct {
 
 	held, calls, asked, freed, time atomic.Int64 // as in CacheStats
 
-	by   atomic.Uintptr // the goroutine that runs a function of the program, or 0
-	slow atomic.Bool    // that has taken more than slowAfter
-	said atomic.Bool    // it was said
+	by   atomic.Uintptr // the goroutine that runs free or Held, or 0
+	slow atomic.Bool    // that call has taken more than slowAfter
+	said atomic.Bool    // a slow call was reported
 
 	// Under caches.mu.
 	running chan struct{} // closed when the call that runs has ended; nil if none runs
 	ended   bool          // by end
-	rest    backoff       // the cache is not asked before that
-	least   int64         // but if so much is needed
-	misses  int64         // how often in a row little became free
+	rest    backoff       // until when the cache rests
+	least   int64         // how many needed bytes end the rest; noBound if the last call was not in vain
+	misses  int64         // how many calls in a row have freed little of what they were asked for
 
-	skip, skips int // how often a collection would still be skipped, and will be the next time; for the call that runs
+	skip, skips int // how many collections are still to be skipped, and how many after the next; of the call that runs
 }
 
 const (
@@ -139,8 +140,8 @@ const (
 	// memory back when a 16th is left.
 	defaultLeastRoom = 1.0 / 8
 
-	// grace is how long press waits for a call before it asks another cache, and slowAfter how long a call takes
-	// that is named on stderr.
+	// grace is how long press waits for a call before it asks another cache, and slowAfter after how long a call is
+	// reported on stderr.
 	grace, slowAfter = 100 * time.Millisecond, time.Second
 
 	// leastFreed is the least number of bytes for which a collection is worth its time.
@@ -285,10 +286,13 @@ func (p *pacer) press(over <-chan struct{}) {
 // pressOnce asks one cache, or waits for one that rests. It returns false if none is to be asked.
 func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	all := slices.Clone(allCaches())
-	for _, c := range all {
-		if held := c.share.Held; held != nil {
-			c.call(over, func() { c.held.Store(max(0, c.timed(held))) })
+	if begin := time.Now(); begin.After(p.readHeld) {
+		for _, c := range all {
+			if c.share.Held != nil {
+				c.call(over, c.readHeld)
+			}
 		}
+		p.readHeld = time.Now().Add(4 * time.Since(begin)) // a fifth of the time is enough for 1,000 caches
 	}
 	p.mu.Lock()
 	p.adjust()
@@ -302,7 +306,7 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	stakes, now := make([]stake, len(all)), time.Now()
 	var rest time.Time // until when the cache rests that is to be asked next
 	caches.mu.Lock()
-	slices.SortStableFunc(all, func(a, b *cache) int { return a.rest.next.Compare(b.rest.next) }) // of equal ones they take turns
+	slices.SortStableFunc(all, func(a, b *cache) int { return a.rest.next.Compare(b.rest.next) }) // equal ones take turns
 	for i, c := range all {
 		may, rests := c.may(), c.rests(need, now)
 		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(rests && (urgent || c.vain()))}
@@ -331,8 +335,7 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	return which >= 0 || !rest.IsZero()
 }
 
-// more returns how much has to be needed before a cache is asked again of which nothing became free, or which had
-// nothing, when need bytes were needed.
+// more returns how many needed bytes end the rest of a cache that was asked in vain when need bytes were needed.
 func more(need int64) int64 { return need + need/4 }
 
 // await returns when one of the channels is closed, or has a value, or after some time.
@@ -380,15 +383,17 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	freed = min(max(0, freed), max(said, want)) // others may have freed something meanwhile
 	c.freed.Add(freed)
 	little := max(want/8, 1)
-	helped = freed >= little || p.state() == stopped // then nothing is read any more
-	if c.share.Held != nil && !helped {              // others may have taken as much
-		now := c.timed(c.share.Held)
-		c.held.Store(max(0, now))
-		helped = held-now >= little
+	helped = freed >= little
+	if c.share.Held != nil {
+		c.readHeld()
+		helped = helped || held-c.held.Load() >= little // others may have taken as much
 	}
 }
 
-// A taking is what is in use, without what is free in malloc, and what owners have ever taken.
+// readHeld notes how much the cache has. It runs in call.
+func (c *cache) readHeld() { c.held.Store(max(0, c.timed(c.share.Held))) }
+
+// A taking has the bytes that are in use, without those that are free in malloc, and those that owners have ever taken.
 type taking struct{ inUse, ever int64 }
 
 // taken returns what is in use.
@@ -486,19 +491,21 @@ func allCaches() []*cache {
 	return caches.all
 }
 
-// inFree reports whether the calling goroutine runs a function of OnPressure: it would wait for itself.
+// inFree reports whether the calling goroutine runs free or Held of a cache. If it waited for room, it would wait for
+// itself.
 func inFree() bool {
 	all := allCaches()
 	return len(all) > 0 && slices.ContainsFunc(all, func(c *cache) bool { return c.by.Load() == gcwatch.GoroutineID() })
 }
 
-// saySlow says that a call is slow, if it was not said before, and notes it.
+// saySlow notes that a call is slow, and reports it on stderr if no other one of the cache was reported.
 func (c *cache) saySlow() {
 	if !c.said.Swap(true) {
 		all := make([]byte, 4<<20)
 		all = all[:runtime.Stack(all, true)]
 		var out strings.Builder
-		fmt.Fprintf(&out, "cheap: pace: the function of OnPressure(%q) has run for a second. It must not wait for a goroutine that waits for room:\n", c.name)
+		fmt.Fprintf(&out, "cheap: pace: the function of OnPressure(%q) has run for a second. It must not "+
+			"wait for a goroutine that waits for room:\n", c.name)
 		for stack := range bytes.SplitSeq(all, []byte("\n\n")) {
 			if bytes.Contains(stack, []byte("pace.(*cache).call.func")) || bytes.Contains(stack, []byte("pace.(*pacer).Wait(")) {
 				fmt.Fprintf(&out, "\n%s\n", stack)
@@ -522,7 +529,8 @@ func hope() bool {
 func cacheStats() (list []CacheStats) {
 	for _, c := range allCaches() {
 		list = append(list, CacheStats{
-			c.name, c.number, c.calls.Load(), c.asked.Load(), c.freed.Load(), time.Duration(c.time.Load()), c.held.Load(), c.slow.Load(),
+			c.name, c.number, c.calls.Load(), c.asked.Load(), c.freed.Load(), time.Duration(c.time.Load()), c.held.Load(),
+			c.slow.Load(),
 		})
 	}
 	return list
@@ -534,7 +542,9 @@ func init() {
 		defer caches.mu.Unlock()
 		for _, c := range caches.all {
 			if c.misses >= missesFault || c.slow.Load() {
-				list = append(list, resident.Keeper{Name: c.name, Held: c.held.Load(), Misses: c.misses, Asked: c.asked.Load(), Freed: c.freed.Load(), Slow: c.slow.Load()})
+				list = append(list, resident.Keeper{
+					Name: c.name, Held: c.held.Load(), Misses: c.misses, Asked: c.asked.Load(), Freed: c.freed.Load(), Slow: c.slow.Load(),
+				})
 			}
 		}
 		return list

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testchild"
 	"github.com/cheapgo/cheap/internal/testwait"
 	"github.com/cheapgo/cheap/own"
@@ -181,7 +184,8 @@ func TestRequestAsksCaches(t *testing.T) {
 	}
 }
 
-// TestForgottenIsFreed has a cache forget owners. A collection follows, and what it releases counts as given.
+// TestForgottenIsFreed has a cache forget owners. A collection follows, what it releases counts as given, and the cache
+// rests as long as Options.MaxGCShare says.
 func TestForgottenIsFreed(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	owners, pool := map[int]*own.Number[int]{}, numbers(t)
@@ -191,7 +195,16 @@ func TestForgottenIsFreed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	end := OnPressure("owners", Share{}, func(want int64) (freed int64) {
+	done := make(chan struct{})
+	var begun time.Time // of the first call, under caches.mu
+	t.Cleanup(OnPressure("owners", Share{}, func(want int64) (freed int64) {
+		if len(owners) < 40 {
+			<-done
+			return 0
+		}
+		caches.mu.Lock()
+		begun = time.Now()
+		caches.mu.Unlock()
 		for i := range owners {
 			if freed < want {
 				delete(owners, i)
@@ -199,13 +212,23 @@ func TestForgottenIsFreed(t *testing.T) {
 			}
 		}
 		return freed
-	})
-	defer end()
-	start(t, Options{Limit: 168 * mib})
+	}))
+	t.Cleanup(func() { close(done) })
+	c := allCaches()[0]
+	c.skips = 5
+	start(t, Options{Limit: 168 * mib, MaxGCShare: 1e-6})
 	testwait.Until(t, "what was forgotten to be released", func() bool {
 		s := cacheNamed("owners")
 		return s.Freed > 0 && s.Held == -1
 	})
+	testwait.Until(t, "the cache to rest for MaxGCShare", func() bool {
+		caches.mu.Lock()
+		defer caches.mu.Unlock()
+		return c.rest.next.Sub(begun) >= backoffMost
+	})
+	if c.skips > 0 {
+		t.Errorf("%d collections are skipped, and the last one was not in vain", c.skips)
+	}
 }
 
 // TestCacheGivesNothing has a cache that never gives. The pause between two calls doubles, but more need ends it, and
@@ -228,8 +251,14 @@ func TestCacheGivesNothing(t *testing.T) {
 		if c.running != nil {
 			return false
 		}
+		if c.by.Load() != 0 {
+			t.Error("a goroutine is noted that has ended")
+		}
 		if want := min(backoffLeast<<(c.misses-1), backoffMost); c.rest.pause != want {
 			t.Errorf("the pause after %d calls in vain is %v, want %v", c.misses, c.rest.pause, want)
+		}
+		if want := 1<<(bits.Len64(uint64(c.misses+1))-1) - 1; c.skips != want { // after collections for calls 1, 3, 7, 15
+			t.Errorf("after %d calls in vain %d collections are skipped, want %d", c.misses, c.skips, want)
 		}
 		c.rest.next = time.Now().Add(time.Hour)
 		return true
@@ -321,7 +350,14 @@ func TestSlowCache(t *testing.T) {
 			_, err := pool.Reserve(t.Context(), 60*mib)
 			refused <- err
 		}()
-		testwait.Until(t, "the call to be slow", func() bool { return ReadStats().Caches[0].Slow })
+		slow := func() bool { return ReadStats().Caches[0].Slow }
+		testwait.Until(t, "the call to be slow, and the verdict to know", func() bool {
+			list := resident.Process.Read(resident.Options{}).Keepers
+			return slow() && len(list) == 1 && list[0].Slow
+		})
+		allCaches()[0].saySlow() // not again
+		refused <- nil
+		testwait.Until(t, "the call to end", func() bool { return !slow() })
 	})
 	out, err := testchild.Command(t).CombinedOutput()
 	for _, want := range []string{`OnPressure("entangled")`, "pace.waitsForRequest", "own.(*Pool).Reserve"} {
@@ -372,6 +408,7 @@ func TestPick(t *testing.T) {
 		{"equal ones, half of it first", 100, []stake{{1, 0, 200, true}, {1, 0, 200, true}}, 0, 50},
 		{"by weight", 100, []stake{{2, 0, 300, true}, {1, 0, 200, true}}, 1, 50},
 		{"beyond floors", 100, []stake{{1, 250, 300, true}, {1, 0, 200, true}}, 1, 100},
+		{"down to its floor", 200, []stake{{1, 250, 300, true}}, 0, 50},
 		{"the largest is not ready", 100, []stake{{1, 0, 900, false}, {1, 0, 200, true}}, 1, 100},
 		{"one says nothing", 100, []stake{{1, 0, 900, true}, {3, 0, -1, true}}, 1, 75},
 		{"none is ready", 100, []stake{{1, 0, 900, false}}, -1, 0},
@@ -418,50 +455,117 @@ func TestShortage(t *testing.T) {
 	}
 }
 
-// TestOthersGive has a cache beside one that has most, or that came first and says nothing, and that gives nothing. It
-// is asked while there is no hurry.
+// TestOthersGive has a cache beside one that has most and gives nothing, or beside one that came first and says nothing.
+// It is asked while there is no hurry.
 func TestOthersGive(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	for name, held := range map[string]func() int64{"has most": func() int64 { return math.MaxInt64 }, "says nothing": nil} {
-		t.Run(name, func(t *testing.T) {
-			share := Share{Weight: math.MaxInt, Held: held}
-			t.Cleanup(OnPressure("miser", share, func(want int64) int64 { return math.MinInt64 }))
-			other := &hoard{Account: newAccount(t, AccountOptions{Manual: true})}
-			if held != nil {
+	for _, row := range []struct {
+		name  string
+		held  func() int64
+		gives bool
+	}{
+		{"has most", func() int64 { return math.MaxInt64 }, false},
+		{"says nothing", nil, false},
+		{"says nothing, and gives", nil, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			first, other := newAccount(t, AccountOptions{Manual: true}), newAccount(t, AccountOptions{Manual: true})
+			share, free := Share{Weight: math.MaxInt, Held: row.held}, func(want int64) int64 { return math.MinInt64 }
+			if row.gives {
+				free = (&hoard{Account: first}).give
+			}
+			t.Cleanup(OnPressure("first", share, free))
+			if row.held != nil {
 				share.Held = other.Held
 			}
-			t.Cleanup(OnPressure("other", share, other.give))
+			t.Cleanup(OnPressure("other", share, (&hoard{Account: other}).give))
 			p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
-			if err := other.Add(600 * mib); err != nil {
-				t.Fatal(err)
+			for _, a := range []*Account{first, other} {
+				if err := a.Add(300 * mib); err != nil {
+					t.Fatal(err)
+				}
 			}
 			testwait.Until(t, "the other one to give", func() bool { p.looked(); return cacheNamed("other").Freed > 0 })
 		})
 	}
 }
 
-// TestSmallCache has a cache with little give what it has, all the time, while others have the memory. It is asked less
-// and less often, and the verdict does not name it.
+// TestHurry has press wait for a cache that rests. More need ends its rest, if the last call was in vain, and else,
+// where it is urgent, another cache is asked.
+func TestHurry(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	for _, row := range []struct {
+		asked        string
+		first, later int64 // MiB that come
+		least        int64
+	}{
+		{"resting", 530, 100, 350 * mib},
+		{"other", 700, 80, noBound},
+	} {
+		t.Run(row.asked, func(t *testing.T) {
+			if row.asked == "other" {
+				t.Cleanup(OnPressure("other", Share{Held: func() int64 { return 1 << 30 }}, func(int64) int64 { return 0 }))
+			}
+			t.Cleanup(OnPressure("resting", Share{Held: func() int64 { return 1 << 40 }}, func(int64) int64 { return 0 }))
+			all, a := allCaches(), newAccount(t, AccountOptions{Manual: true})
+			caches.mu.Lock()
+			c := all[len(all)-1]
+			c.rest.next, c.least = time.Now().Add(time.Hour), row.least
+			caches.mu.Unlock()
+			p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+			if err := a.Add(row.first * mib); err != nil {
+				t.Fatal(err)
+			}
+			testwait.Until(t, "press to look", func() bool {
+				p.looked()
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return p.pressed > 0
+			})
+			if err := a.Add(row.later * mib); err != nil {
+				t.Fatal(err)
+			}
+			testwait.Until(t, "a call", func() bool { p.looked(); return cacheNamed(row.asked).Calls > 0 })
+		})
+	}
+}
+
+// TestSmallCache has a cache with little give that, all the time, while others have the memory. It is asked less and less
+// often, and the verdict does not name it. One that says nothing, and of which little is wanted, is not such a cache.
 func TestSmallCache(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	small, other := newHoard(t, "small", nil), newAccount(t, AccountOptions{Manual: true})
+	other, gave := newAccount(t, AccountOptions{Manual: true}), false
+	held := func() int64 {
+		if gave {
+			gave = false
+			return 0
+		}
+		return 1000
+	}
+	end := OnPressure("small", Share{Held: held}, func(int64) int64 { gave = true; return 1000 })
+	c := allCaches()[0]
 	p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
 	if err := other.Add(600 * mib); err != nil {
 		t.Fatal(err)
 	}
-	c := allCaches()[0]
 	testwait.Until(t, "a long pause", func() bool {
-		if small.Held() == 0 {
-			small.Add(1)
-		}
 		p.looked()
 		caches.mu.Lock()
 		defer caches.mu.Unlock()
-		if c.misses > 1 {
+		if c.misses > 0 {
 			t.Fatalf("%d misses", c.misses)
 		}
-		return c.rest.pause >= 4*backoffLeast && c.freed.Load() > 0
+		return c.rest.pause >= 4*backoffLeast
 	})
+	end()
+
+	c = &cache{free: (&hoard{Account: other}).give}
+	c.held.Store(-1)
+	if p.ask(c, 100*mib, 1<<40); c.vain() || other.Held() > 500*mib {
+		t.Error("what a cache has given that says nothing was in vain")
+	}
+	c = &cache{free: func(int64) int64 { return 0 }}
+	testwait.Until(t, "nothing, of 4 bytes, to be in vain", func() bool { p.ask(c, 4, 4); return c.vain() })
 }
 
 // TestRefusedBesideCaches requests memory in the state refused. It does not wait for a cache that has nothing, and for
@@ -489,17 +593,130 @@ func TestRefusedBesideCaches(t *testing.T) {
 				}
 				return p.state() == refused // a collection ends it
 			})
+			if name == "lies" {
+				return
+			}
+			testwait.Until(t, "a long pause", func() bool {
+				caches.mu.Lock()
+				defer caches.mu.Unlock()
+				return caches.all[0].rest.pause >= 4*backoffLeast
+			})
 		})
 	}
 }
 
-// TestPressAfterStop presses after Stop. Held is not called.
-func TestPressAfterStop(t *testing.T) {
-	t.Cleanup(OnPressure("cache", Share{Held: func() int64 { t.Error("called after Stop"); return 0 }}, func(int64) int64 { return 0 }))
+// TestNoCallAfterwards presses after Stop, and calls a cache whose registration has ended meanwhile.
+func TestNoCallAfterwards(t *testing.T) {
+	called := func() int64 { t.Error("called"); return 0 }
+	end := OnPressure("cache", Share{Held: called}, func(int64) int64 { return called() })
 	p := start(t, Options{})
 	Stop()
 	p.tasks.Add(1)
 	p.press(nil)
+	all := allCaches()
+	c := all[0]
+	if end(); all[0] != c {
+		t.Error("the list that others have has changed")
+	}
+	c.call(nil, func() { called() })
+	over := make(chan struct{})
+	close(over)
+	await(over, nil, time.Hour)
+}
+
+// TestIdleIsGivenBack has a cache free blocks of a heap. What the heap does not use then goes back to the system.
+func TestIdleIsGivenBack(t *testing.T) {
+	heap, err := cheap.NewHeap(cheap.HeapOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heap.Destroy()
+	p, blocks := start(t, Options{Limit: 1024 * mib}), make([]unsafe.Pointer, 16)
+	for i := range blocks {
+		blocks[i] = heap.Malloc(mib)
+	}
+	p.ask(&cache{free: func(int64) int64 {
+		for _, b := range blocks {
+			heap.Free(b)
+		}
+		return 16 * mib
+	}}, mib, mib)
+	if n := span.Idle(); n >= leastFreed {
+		t.Errorf("%d MiB are idle", n/mib)
+	}
+}
+
+// TestHeldIsRead reads what a cache holds, which is not negative, and not again too soon.
+func TestHeldIsRead(t *testing.T) {
+	calls := 0
+	t.Cleanup(OnPressure("cache", Share{Held: func() int64 { calls++; return -5 }}, func(int64) int64 { return 0 }))
+	p := start(t, Options{Limit: 1024 * mib})
+	over := make(chan struct{})
+	p.pressOnce(over)
+	if s := cacheNamed("cache"); s.Held != 0 || calls != 1 {
+		t.Errorf("%d calls: %+v", calls, s)
+	}
+	p.readHeld = time.Now().Add(time.Hour)
+	if p.pressOnce(over); calls != 1 {
+		t.Error("called too soon")
+	}
+}
+
+// TestFreedSince has an owner take memory while a cache frees nothing, also where a limit is about what the kernel
+// counts: half of what owners declare.
+func TestFreedSince(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	pool, p := numbers(t), start(t, Options{Limit: 1024 * mib})
+	for _, metered := range []bool{false, true} {
+		before := p.taken()
+		var n own.Number[int]
+		if err := n.Own(pool, 1, 200*mib); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(0)
+		if metered {
+			p.metered.Store(true)
+			p.mu.Lock()
+			p.gauge.scale = 0.5
+			p.mu.Unlock()
+			want = -100 * mib
+		}
+		if freed := p.freedSince(before); abs(freed-want) > 50*mib {
+			t.Errorf("metered %v: %d MiB became free, want %d", metered, freed/mib, want/mib)
+		}
+		n.Close()
+	}
+}
+
+// TestCollectWhereScarce collects for a cache where there is no room: a quarter of the time is for collections then,
+// whatever MaxGCShare is.
+func TestCollectWhereScarce(t *testing.T) {
+	p := start(t, Options{MaxGCShare: 1e-6})
+	if rest := p.collectFreed(); rest != backoffMost {
+		t.Errorf("the cache rests for %v", rest)
+	}
+	testwait.Until(t, "a shorter rest", func() bool {
+		p.scarce.Store(true) // a look says that it is not
+		return p.collectFreed() < backoffMost
+	})
+}
+
+// TestOthersFree frees more beside a cache than that gives. Stats have no more than it was asked for.
+func TestOthersFree(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	other := newAccount(t, AccountOptions{Manual: true})
+	h := newHoard(t, "h", func(want int64) int64 { other.Remove(other.Held()); return 1 })
+	start(t, Options{Limit: 1024 * mib})
+	if err := h.Add(20 * mib); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Add(940 * mib); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "a call to be counted", func() bool { return cacheNamed("h").Freed > 0 })
+	if s := cacheNamed("h"); s.Freed > s.Asked {
+		t.Errorf("%+v", s)
+	}
 }
 
 // TestFadeWithCaches ends a shortage. What malloc grew by fades if there are caches.

@@ -23,6 +23,7 @@ func TestCgroupLimit(t *testing.T) {
 		{"v2", "0::/a/b\n", map[string]string{"a/b/memory.max": "1000000\n"}, 1000000},
 		{"v2, at the root, as in a container", "0::/\n", map[string]string{"memory.max": "5000000\n"}, 5000000},
 		{"v2, slowed down from a smaller number on", "0::/a/b\n", map[string]string{"a/b/memory.max": "3000000\n", "a/b/memory.high": "2000000\n"}, 2000000},
+		{"v2, slowed down above it", "0::/a/b\n", map[string]string{"a/b/memory.max": "1000000\n", "a/b/memory.high": "2000000\n"}, 1000000},
 		{"v2, slowed down alone", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n", "a/b/memory.high": "2000000\n"}, 2000000},
 		{"v2, slowed down, but not here", "0::/a/b\n", map[string]string{"a/b/memory.max": "1000000\n", "a/b/memory.high": "max\n"}, 1000000},
 		{"v2, max", "0::/a/b\n", map[string]string{"a/b/memory.max": "max\n"}, 0},

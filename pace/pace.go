@@ -58,8 +58,8 @@ type Options struct {
 	// that there is no room under a limit, collections may take a quarter.
 	MaxGCShare float64
 
-	// LeastRoom is the share of the limit, from 0 to 1, that is to be free. When less is, the functions of
-	// [OnPressure] are called. 0 means 1/8.
+	// LeastRoom is the share of the limit, from 0 to 1, that is to be free. When less is free, the caches that
+	// [OnPressure] has registered are asked, until half as much again is free. 0 means 1/8.
 	LeastRoom float64
 }
 

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/gcwatch"
@@ -176,6 +177,8 @@ type pacer struct {
 	mallocMu     sync.Mutex   // held by the one goroutine in tend that does it; mu is taken while it is held
 	mallocReader reader       // under mallocMu
 	atMalloc     atomic.Bool  // mallocMu is held
+
+	readHeld time.Time // from when on press reads again what caches hold; press alone uses it
 
 	mu sync.Mutex
 	// The rest is under mu.
