@@ -12,29 +12,11 @@ import (
 	"github.com/cheapgo/cheap/inspect/internal/suspects"
 	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/own"
 )
-
-// A Level says for which owners the stack that made them is recorded; see [own.LeakLevel].
-type Level = own.LeakLevel
-
-// The levels.
-const (
-	LeaksOff      = own.LeaksOff      // for none
-	LeaksSampled  = own.LeaksSampled  // for one in 128
-	LeaksAdvanced = own.LeaksAdvanced // for the same, and the stacks of their last uses
-	LeaksAll      = own.LeaksAll      // for all, and the stacks of their last uses
-)
-
-// SetLeakLevel sets the level of the pools and memories whose names match a pattern of
-// [path.Match], and of those made later; see [own.SetLeakLevel]. For one pool there
-// is [own.Pool.SetLeakLevel]. The environment variable CHEAP_LEAKS does the same when the
-// program starts, as in CHEAP_LEAKS='git.*=all,*=sampled'.
-func SetLeakLevel(pattern string, l Level) { own.SetLeakLevel(pattern, l) }
 
 var enable sync.Once
 
-// EnableLeaks sets the level of all pools to [LeaksSampled] for which no level was set, and
+// EnableLeaks sets the level of all pools to [own.LeaksSampled] for which [own.SetLeakLevel] has set none, and
 // registers a profile with package [runtime/pprof]: [net/http/pprof] shows it as
 // /debug/pprof/cheapleak. It has what [WriteLeaks] writes, which collects first, and with debug=1
 // what [WriteSuspects] writes. EnableLeaks may be called again.
@@ -75,19 +57,19 @@ func WriteSuspects(w io.Writer) error {
 	return err
 }
 
-// leaksAdvice says how the stacks of the pools are recorded whose level is [LeaksOff], or
+// leaksAdvice says how the stacks of the pools are recorded whose level is [own.LeaksOff], or
 // nothing if there are none.
 func leaksAdvice() string {
 	const named = 5
 	var off []string
 	more := 0
-	for _, p := range own.Pools() {
+	for _, p := range leaks.ReadPools() {
 		name := p.Name
 		if name == "" {
 			name = "a pool without a name"
 		}
 		switch {
-		case p.LeakLevel() != own.LeaksOff || slices.Contains(off, name):
+		case p.Level != leaks.Off || slices.Contains(off, name):
 		case len(off) == named:
 			more++
 		default:
@@ -102,7 +84,7 @@ func leaksAdvice() string {
 		list += fmt.Sprintf(" and %d more", more)
 	}
 	return "No stacks are recorded of the owners of " + list +
-		". inspect.EnableLeaks() records one in 128 from then on, inspect.SetLeakLevel sets another level," +
+		". inspect.EnableLeaks() records one in 128 from then on, own.SetLeakLevel sets another level," +
 		" and so does the environment variable CHEAP_LEAKS, as in CHEAP_LEAKS=sampled."
 }
 

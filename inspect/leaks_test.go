@@ -40,9 +40,9 @@ func ownOne(t testing.TB, p *own.Pool, size int) *own.Handle[unsafe.Pointer] {
 	return o
 }
 
-func newPool(t testing.TB, name string, l Level) *own.Pool {
+func newPool(t testing.TB, name string, l own.LeakLevel) *own.Pool {
 	p := own.NewPool(own.Options{Name: name, Release: func(any, []uintptr) error { return nil }})
-	p.SetLeakLevel(l)
+	own.SetLeakLevel(name, l)
 	t.Cleanup(func() { p.CloseWait(context.Background()) })
 	return p
 }
@@ -100,7 +100,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 	}
 	p := own.NewPool(own.Options{Name: "planted.Pool", Pinned: 1 << 30, Release: func(any, []uintptr) error { return nil }})
 	defer p.CloseWait(context.Background())
-	p.SetLeakLevel(LeaksSampled)
+	own.SetLeakLevel("planted.Pool", own.LeaksSampled)
 	held := make([]own.Handle[unsafe.Pointer], 0, rounds*(top*many+(sites-top)*few))
 	var sizes [sites]int
 	for n := range sizes {
@@ -193,7 +193,7 @@ func forgetSome(t testing.TB, p *own.Pool) (kept []*own.Handle[unsafe.Pointer]) 
 // TestMissingClose looks at a pool whose owners are mostly closed, and at one whose owners
 // are left to the collector.
 func TestMissingClose(t *testing.T) {
-	p, q := newPool(t, "closed.Pool", LeaksAll), newPool(t, "left.Pool", LeaksAll)
+	p, q := newPool(t, "closed.Pool", own.LeaksAll), newPool(t, "left.Pool", own.LeaksAll)
 	kept := forgetSome(t, p)
 	testcall.Aside(func() {
 		for i := range 100 {
@@ -227,8 +227,8 @@ func TestMissingClose(t *testing.T) {
 
 // TestWriteLeaks reads the profile, and has go tool pprof read it.
 func TestWriteLeaks(t *testing.T) {
-	p := newPool(t, "profiled.Pool", LeaksAll)
-	before := ownOne(t, newPool(t, "unknown.Pool", LeaksOff), 77)
+	p := newPool(t, "profiled.Pool", own.LeaksAll)
+	before := ownOne(t, newPool(t, "unknown.Pool", own.LeaksOff), 77)
 	kept := forgetSome(t, p)
 	var file bytes.Buffer
 	if err := WriteLeaks(&file); err != nil {
@@ -296,18 +296,18 @@ func mustBeLeaks(t *testing.T, file *bytes.Buffer) {
 
 // TestCheapleak reads the profile as net/http/pprof does.
 func TestCheapleak(t *testing.T) {
-	SetLeakLevel("quiet.*", LeaksOff) // the level of no pool but that of this test
+	own.SetLeakLevel("quiet.*", own.LeaksOff) // the level of no pool but that of this test
 	defer leaks.SetBase(leaks.Off)
 	EnableLeaks()
 	EnableLeaks()
-	if l := levelOf(t, "quiet.Pool"); l != LeaksOff {
+	if l := levelOf(t, "quiet.Pool"); l != own.LeaksOff {
 		t.Errorf("EnableLeaks has set %v where a level was set", l)
 	}
-	if l := levelOf(t, "other.Pool"); l != LeaksSampled {
+	if l := levelOf(t, "other.Pool"); l != own.LeaksSampled {
 		t.Errorf("the level is %v", l)
 	}
-	p := newPool(t, "profiled.Pool", LeaksAll)
-	before := ownOne(t, newPool(t, "unknown.Pool", LeaksOff), 77)
+	p := newPool(t, "profiled.Pool", own.LeaksAll)
+	before := ownOne(t, newPool(t, "unknown.Pool", own.LeaksOff), 77)
 	kept := forgetSome(t, p)
 	f := pprof.Lookup("cheapleak")
 	if f == nil {
@@ -329,12 +329,12 @@ func TestCheapleak(t *testing.T) {
 }
 
 // levelOf returns the level of a new pool with a name.
-func levelOf(t *testing.T, name string) Level {
+func levelOf(t *testing.T, name string) own.LeakLevel {
 	p := own.NewPool(own.Options{Name: name, Release: func(any, []uintptr) error { return nil }})
 	defer runtime.KeepAlive(p)
-	for _, i := range own.Pools() {
+	for _, i := range leaks.ReadPools() {
 		if i.Name == name {
-			return i.LeakLevel()
+			return own.LeakLevel(i.Level)
 		}
 	}
 	t.Fatalf("there is no pool %s", name)
@@ -356,8 +356,8 @@ func TestSetField(t *testing.T) {
 
 // TestServe asks for suspects in both forms, and for the profile.
 func TestServe(t *testing.T) {
-	p := newPool(t, "profiled.Pool", LeaksAll)
-	before := ownOne(t, newPool(t, "unknown.Pool", LeaksOff), 77)
+	p := newPool(t, "profiled.Pool", own.LeaksAll)
+	before := ownOne(t, newPool(t, "unknown.Pool", own.LeaksOff), 77)
 	kept := forgetSome(t, p)
 	get := func(url, accept string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest("GET", url, nil)
@@ -414,24 +414,20 @@ func TestDigits(t *testing.T) {
 
 // TestLeaksAdvice looks for the sentence that names the pools whose level is off.
 func TestLeaksAdvice(t *testing.T) {
-	levels := map[string]Level{}
-	for _, p := range own.Pools() { // those of other tests
-		levels[p.Name] = p.LeakLevel()
-		p.SetLeakLevel(LeaksAll)
-	}
-	defer func() {
-		for _, p := range own.Pools() {
-			if l, ok := levels[p.Name]; ok {
-				p.SetLeakLevel(l)
-			}
+	leaks.SetBase(leaks.All)
+	defer leaks.SetBase(leaks.Off)
+	for _, p := range leaks.ReadPools() { // those of other tests
+		if p.Level == leaks.Off {
+			own.SetLeakLevel(p.Name, own.LeaksAll)
+			defer own.SetLeakLevel(p.Name, own.LeaksOff)
 		}
-	}()
+	}
 	if text := leaksAdvice(); text != "" {
 		t.Errorf("all pools record stacks: %q", text)
 	}
-	p := newPool(t, "advice.Pool", LeaksOff)
+	newPool(t, "advice.Pool", own.LeaksOff)
 	for range 2 {
-		newPool(t, "advice.Twin", LeaksOff)
+		newPool(t, "advice.Twin", own.LeaksOff)
 	}
 	var figures pagejson.SuspectFigures
 	read := func() (text string) {
@@ -449,12 +445,12 @@ func TestLeaksAdvice(t *testing.T) {
 		t.Errorf("%+v", figures)
 	}
 	for i := range 5 {
-		newPool(t, fmt.Sprint("advice.", i), LeaksOff)
+		newPool(t, fmt.Sprint("advice.", i), own.LeaksOff)
 	}
 	if text := leaksAdvice(); !strings.Contains(text, "advice.2 and 2 more. ") {
 		t.Errorf("of seven names: %q", text)
 	}
-	p.SetLeakLevel(LeaksSampled)
+	own.SetLeakLevel("advice.Pool", own.LeaksSampled)
 	if text := leaksAdvice(); strings.Contains(text, "advice.Pool") {
 		t.Errorf("the pool records some stacks: %q", text)
 	}

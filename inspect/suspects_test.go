@@ -11,12 +11,13 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/own"
 )
 
 // TestSuspectsInText compares the JSON of suspects with their text.
 func TestSuspectsInText(t *testing.T) {
 	const name = "suspected <i>"
-	p := newPool(t, name, LeaksAll)
+	p := newPool(t, name, own.LeaksAll)
 	kept := forgetSome(t, p)
 	for range 5 {
 		o := openConn(t, p)

@@ -46,7 +46,7 @@
 //   - [Handle.Make] hands out resources that are made in advance, many in one call of C.
 //   - [Pool.Reserve] is for a program with a limit.
 //   - A [Callback] is a function that C calls, and that may refer to its owner.
-//   - A [Memory] hands out memory with an owner, as a [Mem], [Bytes], [String] or [Group].
+//   - A [Memory] hands out memory with an owner, as a [Mem], [Bytes] or [Group].
 //
 // # Release functions
 //

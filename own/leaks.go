@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // A LeakLevel says for which owners a pool records the stack that made them.
-// [PoolInfo.Sites] returns the stacks of the owners that are open, and of those that
+// Package inspect shows the stacks of the owners that are open, and of those that
 // the collector had to release. The level is off at first.
 //
 // The environment variable CHEAP_LEAKS sets levels when the program starts:
@@ -88,51 +89,22 @@ func setLevelsFromEnvironment() {
 // SetLeakLevel may be called at any time. It ends the open batches of the pools, which costs
 // about a microsecond for each batch.
 func SetLeakLevel(pattern string, l LeakLevel) {
-	mustBeLeakLevel(l)
+	if l > LeaksAll {
+		panicMisuse("own", "SetLeakLevel", "there is no level %d; use one of the constants", l)
+	}
 	if err := leaks.Set(pattern, leaks.Level(l)); err != nil {
 		panicMisuse("own", "SetLeakLevel", "the pattern %q is malformed; see path.Match", pattern)
 	}
 }
 
-func mustBeLeakLevel(l LeakLevel) {
-	if l > LeaksAll {
-		panicMisuse("own", "SetLeakLevel", "there is no level %d; use one of the constants", l)
-	}
-}
-
-// SetLeakLevel is the function [SetLeakLevel] for one pool, and its rooms.
-func (p *Pool) SetLeakLevel(l LeakLevel) {
-	mustBeLeakLevel(l)
-	levels.Lock()
-	p.level, p.levelNumber = leaks.Level(l), leaks.Serial()
-	rooms := p.rooms.Load()
-	levels.Unlock()
-	p.setLevel()
-	if rooms != nil {
-		rooms.SetLeakLevel(l)
-	}
-}
-
-// SetLeakLevel is the function [SetLeakLevel] for one memory.
-func (m *Memory) SetLeakLevel(l LeakLevel) {
-	m.blocks.pool.SetLeakLevel(l)
-	m.groups.pool.SetLeakLevel(l)
-}
-
-// LeakLevel returns the leak level of the pool.
-func (i PoolInfo) LeakLevel() LeakLevel { return LeakLevel(i.pools[0].spec.Level()) }
-
-// SetLeakLevel is the function [SetLeakLevel] for one pool or memory.
-func (i PoolInfo) SetLeakLevel(l LeakLevel) {
-	for _, p := range i.pools {
-		p.SetLeakLevel(l)
-	}
-}
-
-// setLevel sets the level as it was set for the pool or for its name.
+// setLevel sets the level as it was set for the name. Rooms have that of their pool.
 func (p *Pool) setLevel() {
 	levels.Lock()
-	l := leaks.Of(p.spec.Name, p.level, p.levelNumber)
+	name := p.spec.Name
+	if p.spec.Rooms {
+		name = strings.TrimSuffix(name, roomsSuffix)
+	}
+	l := leaks.Of(name)
 	generation, raised := leaks.Generation()
 	if p.base == nil && (l != leaks.Off || raised) {
 		p.base = new(batch.Table)
@@ -181,52 +153,29 @@ func (p *Pool) tables() []*batch.Table {
 	return append([]*batch.Table{p.base}, p.raised...)
 }
 
-// A Site describes the owners of a pool that one stack has made. If only a part of the
-// owners is recorded, the numbers of a site are estimates. The sums over all sites of a pool
-// are exact for Live and Bytes.
-type Site struct {
-	// PCs is the stack from the caller of package own on, as [runtime.Callers] has it. It is
-	// nil for owners without a recorded stack: those older than the level, and those of a
-	// size that no sample has.
-	PCs []uintptr
-
-	Label string // what [Handle.SetLabel] has set
-
-	Live    int64         // open owners
-	Bytes   int64         // sizes of their resources
-	Samples int64         // how many of them were recorded
-	Age     time.Duration // of the oldest recorded one, in whole seconds
-
-	// Uses are the stacks of the last calls of Use of an owner that is open, the newest
-	// first. They are recorded with LeaksAdvanced and LeaksAll.
-	Uses [][]uintptr
-
-	// Made counts the owners that the stack has made since its first one was recorded, and
-	// Collected those of them that the collector had to release. The others are open, or
-	// were closed or disowned. Both numbers are sums over all labels of the stack, and are
-	// in the first of its sites.
-	Made      int64
-	Collected int64
-}
-
 // mostLabels is the largest number of labels of a stack that have a site each.
 const mostLabels = 16
 
-// Sites returns the stacks that made the open owners of the pool, the largest sum of sizes
-// first. Then come the stacks that made the owners that the collector had to release. It
-// takes about 20 ns for each entry of the pool's batches, the closed ones included.
-func (i PoolInfo) Sites() []Site {
-	var sites []Site
+// readLeaks describes the pools and memories.
+func readLeaks() (all []leaks.Pool) {
+	for _, i := range Pools() {
+		all = append(all, leaks.Pool{Name: i.Name, Level: i.pools[0].spec.Level(), Sites: i.sites})
+	}
+	return all
+}
+
+func (i PoolInfo) sites() []leaks.Site {
+	var sites []leaks.Site
 	for _, p := range i.pools {
 		sites = append(sites, p.sites()...)
 	}
-	slices.SortStableFunc(sites, func(x, y Site) int {
+	slices.SortStableFunc(sites, func(x, y leaks.Site) int {
 		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(y.Live, x.Live), cmp.Compare(y.Collected, x.Collected))
 	})
 	return sites
 }
 
-func (p *Pool) sites() (sites []Site) {
+func (p *Pool) sites() (sites []leaks.Site) {
 	var t batch.Tally
 	for _, b := range p.intake.Batches() {
 		intake.Tally(b, &t)
@@ -236,7 +185,7 @@ func (p *Pool) sites() (sites []Site) {
 	type group struct{ first, last, labels int } // the sites of a stack, as numbers in sites
 	groups := map[batch.Stack]*group{}
 	for _, r := range rows {
-		s := Site{Label: r.Label, Live: r.Live, Bytes: r.Bytes, Samples: r.Samples}
+		s := leaks.Site{Label: r.Label, Live: r.Live, Bytes: r.Bytes, Samples: r.Samples}
 		var stack batch.Stack
 		if r.Origin != nil {
 			stack, s.PCs = r.Origin.Stack(), r.Origin.PCs()
@@ -265,7 +214,7 @@ func (p *Pool) sites() (sites []Site) {
 	for _, table := range p.tables() {
 		for _, c := range table.Counts() {
 			var stack batch.Stack
-			s := Site{}
+			s := leaks.Site{}
 			if c.Origin != nil {
 				stack, s.PCs = c.Origin.Stack(), c.Origin.PCs()
 			}

@@ -21,7 +21,7 @@ func TestLeaksLevels(t *testing.T) {
 	m := NewMemory(nil, MemoryOptions{Name: "levels/m"})
 	level := func(p *Pool, want LeakLevel) {
 		t.Helper()
-		if got := poolInfo(t, p).LeakLevel(); got != want {
+		if got := LeakLevel(p.spec.Level()); got != want {
 			t.Errorf("%s has the level %v, want %v", p.spec.Name, got, want)
 		}
 	}
@@ -31,14 +31,14 @@ func TestLeaksLevels(t *testing.T) {
 	SetLeakLevel("levels.*", LeaksSampled)
 	level(a, LeaksSampled)
 	level(m.blocks.pool, LeaksOff)
-	a.SetLeakLevel(LeaksAll)
+	SetLeakLevel("levels.a", LeaksAll)
 	level(a, LeaksAll)
 	level(b, LeaksSampled)
 	level(named("levels.c"), LeaksSampled)
 	SetLeakLevel("*", LeaksAdvanced) // also matches a name with a slash
 	level(a, LeaksAdvanced)
 	level(m.groups.pool, LeaksAdvanced)
-	m.SetLeakLevel(LeaksOff)
+	SetLeakLevel("levels/m", LeaksOff)
 	level(m.groups.pool, LeaksOff)
 	SetLeakLevel("levels.b", LeaksOff)
 	level(b, LeaksOff)
@@ -53,7 +53,7 @@ func TestLeaksLevels(t *testing.T) {
 	level(b, LeaksOff)
 	mustMisuse(t, "own.SetLeakLevel", func() { SetLeakLevel("[", LeaksAll) }, "malformed")
 	mustMisuse(t, "own.SetLeakLevel", func() { SetLeakLevel("*", 9) }, "no level 9")
-	mustMisuse(t, "own.SetLeakLevel", func() { a.SetLeakLevel(4) }, "no level 4")
+	mustMisuse(t, "own.SetLeakLevel", func() { SetLeakLevel("levels.a", 4) }, "no level 4")
 	for l := LeaksOff; l <= LeaksAll; l++ {
 		if got, err := ParseLeakLevel(l.String()); got != l || err != nil {
 			t.Errorf("%v is %v, %v", l, got, err)
@@ -98,6 +98,7 @@ func TestLeaksEnvironment(t *testing.T) {
 func TestLeaksLevelChanges(t *testing.T) {
 	w := newWorld(t, 1000)
 	p := w.pool(Options{})
+	defer SetLeakLevel(p.spec.Name, LeaksOff)
 	info := poolInfo(t, p)
 	held := make([]*thing, 0, 200)
 	for range 100 {
@@ -105,14 +106,14 @@ func TestLeaksLevelChanges(t *testing.T) {
 	}
 	done := make(chan bool)
 	go func() { // most likely on another P
-		info.SetLeakLevel(LeaksAll)
+		SetLeakLevel(p.spec.Name, LeaksAll)
 		done <- true
 	}()
 	<-done
 	for range 100 {
 		held = append(held, butchery(t, w, p))
 	}
-	sites := info.Sites()
+	sites := info.sites()
 	if len(sites) != 2 || len(sitesIn(sites, "own.butchery")) != 1 || len(sitesIn(sites, "own.bakery")) != 0 {
 		t.Fatalf("%+v", sites)
 	}
@@ -121,9 +122,9 @@ func TestLeaksLevelChanges(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	info.SetLeakLevel(LeaksOff)
+	SetLeakLevel(p.spec.Name, LeaksOff)
 	bakery(t, w, p)
-	if s := sitesIn(info.Sites(), "own.bakery"); s != nil {
+	if s := sitesIn(info.sites(), "own.bakery"); s != nil {
 		t.Errorf("recorded while the level is off: %+v", s)
 	}
 	runtime.KeepAlive(held)

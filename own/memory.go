@@ -15,7 +15,7 @@ import (
 )
 
 // A Memory hands out blocks of a heap that are freed after they become
-// unreachable. A block comes as a [Mem], [Bytes], [String] or [Group], each of
+// unreachable. A block comes as a [Mem], [Bytes] or [Group], each of
 // which has an owner inside. It never comes as a bare pointer, slice or string,
 // because these keep nothing alive. A Memory is made by [NewMemory]. Its methods
 // may be called from any goroutine.
@@ -143,7 +143,7 @@ func (m *Memory) Stats() Stats {
 	return m.blocks.pool.Stats().plus(m.groups.pool.Stats())
 }
 
-// A block is what a [Mem], [Bytes] and [String] have in common.
+// A block is what a [Mem] and [Bytes] have in common.
 type block struct{ owner owner }
 
 // Close frees the block; see [Handle.Close]. The error is always nil.
@@ -158,7 +158,6 @@ func (b *block) Closed() bool { return b.owner.Closed() }
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(Mem[[100]byte]{})-unsafe.Sizeof(owner{})]
 	_ = [1]struct{}{}[unsafe.Sizeof(Bytes{})-unsafe.Sizeof(owner{})]
-	_ = [1]struct{}{}[unsafe.Sizeof(String{})-unsafe.Sizeof(owner{})]
 )
 
 // newOwners returns n owners of a batch.

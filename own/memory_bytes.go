@@ -1,7 +1,6 @@
 package own
 
 import (
-	"strings"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/osmem"
@@ -9,8 +8,9 @@ import (
 )
 
 // Bytes is a block of a [Memory] as a slice of bytes, whose length does not
-// change. It is made by [Memory.NewBytes]. Copies refer to the same block. Methods may
-// be called from any goroutine.
+// change. It is made by [Memory.NewBytes]. A string is copied to the slice, and the
+// slice converted back. Copies refer to the same block. Methods may be called from
+// any goroutine.
 type Bytes struct{ block }
 
 // NewBytes returns n zeroed bytes, which are freed when the result is closed, or
@@ -83,61 +83,6 @@ func (b *Bytes) Disown() ([]byte, error) {
 // Len returns the number of bytes, or 0 if they are closed.
 func (b *Bytes) Len() int { return b.owner.size() }
 
-// A String is an unchanging string in a block of a [Memory]. It is made by
-// [Memory.NewString]. Copies refer to the same block. Methods may be called from any
-// goroutine.
-type String struct{ block }
-
-// NewString returns a copy of s, which is freed when the result is closed, or after
-// it becomes unreachable. The errors are those of [NewMem].
-func (m *Memory) NewString(s string) (*String, error) {
-	h, at := m.blocks.Carve(len(s), batch.OneUse)
-	block := osmem.Pointer(at)
-	if h == nil {
-		var err error
-		if h, block, err = m.blocks.CarveSlow("NewString", len(s), batch.OneUse, false); err != nil {
-			return nil, err
-		}
-	}
-	copy(unsafe.Slice((*byte)(block), len(s)), s) // the block has len(s) bytes
-	x := (*String)(h)                             // newOwners has made it as an owner
-	x.owner.filled()
-	return x, nil
-}
-
-// Use calls f with the string, which stays valid until f returns, even if the
-// String is closed meanwhile; see [Handle.Use]. f must not keep the string, nor a
-// part of it. Use panics if the String is closed.
-func (s *String) Use(f func(string)) {
-	t := s.owner.use("Use")
-	defer unuse(t, s.owner.ref.Index)
-	f(stringOf(t.Batch, s.owner.ref.Index))
-}
-
-// TryUse is [String.Use] that returns [ErrClosed], without a call of f, if the String is
-// closed. Else it returns the error of f.
-func (s *String) TryUse(f func(string) error) error {
-	t := s.owner.tryUse("TryUse")
-	if t == nil {
-		return ErrClosed
-	}
-	defer unuse(t, s.owner.ref.Index)
-	return f(stringOf(t.Batch, s.owner.ref.Index))
-}
-
-// String returns a copy of the string in Go memory, which the caller may keep, or ""
-// if the String is closed.
-func (s *String) String() (text string) {
-	s.TryUse(func(t string) error { // the error says that it is closed
-		text = strings.Clone(t)
-		return nil
-	})
-	return text
-}
-
-// Len returns the length of the string in bytes, or 0 if the String is closed.
-func (s *String) Len() int { return s.owner.size() }
-
 // size returns the size of an open owner's resource.
 func (o *owner) size() int {
 	if t := o.ref.Sentinel(); t != nil {
@@ -151,9 +96,4 @@ func (o *owner) size() int {
 // bytesOf returns the block of an entry. Its size does not change.
 func bytesOf(b *batch.Batch, i uint32) []byte {
 	return unsafe.Slice((*byte)(osmem.Pointer(b.Word(i))), batch.SizeOf(b.State(i)))
-}
-
-func stringOf(l *batch.Batch, i uint32) string {
-	b := bytesOf(l, i)
-	return unsafe.String(unsafe.SliceData(b), len(b))
 }

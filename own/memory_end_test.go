@@ -87,9 +87,6 @@ func TestClosePoolMemory(t *testing.T) {
 	if _, err := m.NewBytes(1 << 20); err != ErrPoolClosed {
 		t.Errorf("Bytes: %v", err)
 	}
-	if _, err := m.NewString("x"); err != ErrPoolClosed {
-		t.Errorf("String: %v", err)
-	}
 	if _, err := NewMem[int](m); err != ErrPoolClosed {
 		t.Errorf("NewMem: %v", err)
 	}

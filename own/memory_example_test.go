@@ -19,13 +19,16 @@ func ExampleMemory() {
 	}
 	image.Use(func(p *[640 * 480]pixel) { p[0].G = 255 }) // for C as well: &p[0]
 
-	title, err := memory.NewString("a green dot")
+	const text = "a green dot"
+	title, err := memory.NewBytes(len(text))
 	if err != nil {
 		panic(err)
 	}
+	title.Use(func(b []byte) { copy(b, text) })
 	p := image.Get()
-	fmt.Println(title, p[0])
+	fmt.Println(string(title.Get()), p[0])
 	image.KeepAlive() // p keeps nothing alive
+	title.KeepAlive()
 
 	image.Close() // or not
 	title.Close()

@@ -164,39 +164,6 @@ func TestMemoryMistakes(t *testing.T) {
 	}
 }
 
-func TestString(t *testing.T) {
-	m := NewMemory(newHeap(t), MemoryOptions{})
-	for _, want := range []string{"", "a", "hello, world", strings.Repeat("x", 100_000), "\x00\xff"} {
-		s, err := m.NewString(want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := s.String()
-		s.Use(func(v string) {
-			if v != want || s.Len() != len(want) {
-				t.Errorf("%q is %q", want, v)
-			}
-		})
-		if fmt.Sprint(s) != want {
-			t.Errorf("%q prints as %q", want, fmt.Sprint(s))
-		}
-		s.Close()
-		if got != want || s.Len() != 0 {
-			t.Errorf("the copy of %q is %q", want, got)
-		}
-		if text := fmt.Sprint(s); text != "" {
-			t.Errorf("a closed one prints as %q", text)
-		}
-		if err := s.TryUse(func(string) error { t.Error("called"); return nil }); err != ErrClosed {
-			t.Errorf("TryUse: %v", err)
-		}
-		mustMisuse(t, "own.Memory.Use", func() { s.Use(func(string) {}) }, "closed")
-	}
-	if text := new(String).String(); text != "" {
-		t.Errorf("the zero String is %q", text)
-	}
-}
-
 // TestMemoryErrors meets the limit of the heap.
 func TestMemoryErrors(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Limit: 2 << 20})

@@ -16,7 +16,6 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/census"
 	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
@@ -78,12 +77,9 @@ type Pool struct {
 	roomsMu   sync.Mutex
 	onCollect func(Collected) // Options.OnCollect
 
-	// The leak level that was set for this pool alone, and the number of that setting or 0.
 	// Under levels.
-	level       leaks.Level
-	levelNumber uint64
-	base        *batch.Table   // nil if the level was always off
-	raised      []*batch.Table // while a level is raised: one for each generation since
+	base   *batch.Table   // nil if the leak level was always off
+	raised []*batch.Table // while a level is raised: one for each generation since
 
 	serial uint64 // see member; does not change after the constructor
 }

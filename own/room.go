@@ -20,7 +20,7 @@ import (
 // To drop a Room that has not ended is a mistake. Its bytes are given back after a
 // collection, like a resource whose owner was forgotten. The rooms of a pool are a pool of
 // their own, whose name has the suffix ", rooms". Options.OnCollect is called with that
-// name, and [Pools] has it, with the stacks that called Reserve if a [LeakLevel] is set.
+// name, and [Pools] has it, with the stacks that called Reserve if its pool has a [LeakLevel].
 // Stats.Rooms counts the rooms that have not ended.
 type Room struct {
 	pool *Pool
@@ -98,6 +98,9 @@ func (p *Pool) hold(o *owner, n int64) error {
 	return rooms.own(o, uintptr(n), int(n)) // n was an int
 }
 
+// roomsSuffix is in the name of a pool of rooms, behind that of its pool.
+const roomsSuffix = ", rooms"
+
 // makeRooms makes the pool of rooms, whose resources are numbers of bytes. A release gives
 // the bytes back, whether the Room has ended or was forgotten. It returns nil after the pool is closed.
 func (p *Pool) makeRooms() *Pool {
@@ -108,7 +111,7 @@ func (p *Pool) makeRooms() *Pool {
 	}
 	h := p.spec.Holder
 	rooms := newPool(Options{
-		Name:      p.spec.Name + ", rooms",
+		Name:      p.spec.Name + roomsSuffix,
 		Numbers:   true,
 		Batch:     p.spec.Batch,
 		Pinned:    int(p.spec.Pinned), // was an int
@@ -124,11 +127,7 @@ func (p *Pool) makeRooms() *Pool {
 	rooms.spec.Rooms, rooms.spec.Holder, rooms.spec.Releaser = true, nil, worker.NewDispatcher(0, false)
 	rooms.intake.Init(&rooms.spec, nil, nil)
 	rooms.noteMade(nil)
-	levels.Lock()
-	rooms.level, rooms.levelNumber = p.level, p.levelNumber
 	p.rooms.Store(rooms)
-	levels.Unlock()
-	rooms.setLevel()
 	return rooms
 }
 

@@ -124,9 +124,9 @@ func TestRoomSites(t *testing.T) {
 		if !before {
 			reserved(t, p, rooms[:1], 100)
 		}
-		p.SetLeakLevel(LeaksAll)
+		record(t, p, LeaksAll)
 		reserved(t, p, rooms[1:], 100)
-		sites := poolInfo(t, p.rooms.Load()).Sites()
+		sites := poolInfo(t, p.rooms.Load()).sites()
 		live := int64(0)
 		for _, s := range sites {
 			if live += s.Live; len(s.PCs) > 0 && !strings.HasSuffix(runtime.FuncForPC(s.PCs[0]).Name(), ".reserved") {

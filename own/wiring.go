@@ -28,3 +28,4 @@ func (upward) StoreBytes() int64                      { return batch.Outside() }
 
 func (upward) LevelsChanged()      { setLevels() }
 func (upward) Sites() []leaks.Site { return readSites() }
+func (upward) All() []leaks.Pool   { return readLeaks() }

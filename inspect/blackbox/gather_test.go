@@ -50,7 +50,7 @@ func TestRecord(t *testing.T) {
 	defer census.SetCHeap(census.SetCHeap(cHeap{}))
 	defer inspect.SetRate(inspect.SetRate(1))
 	pool := own.NewPool(own.Options{Name: "pictures", Release: func(any, []uintptr) error { return nil }})
-	pool.SetLeakLevel(own.LeaksAll)
+	own.SetLeakLevel("pictures", own.LeaksAll)
 	var memory [16]byte
 	h := new(own.Handle[unsafe.Pointer])
 	if err := makesOwners(pool, h, unsafe.Pointer(&memory)); err != nil {

@@ -129,8 +129,8 @@ func TestCheckPools(t *testing.T) {
 		closeKept()
 	})
 	t.Run("sampled before", func(t *testing.T) {
-		conns.SetLeakLevel(own.LeaksSampled)
-		defer conns.SetLeakLevel(own.LeaksOff)
+		own.SetLeakLevel("test.Conn", own.LeaksSampled)
+		defer own.SetLeakLevel("test.Conn", own.LeaksOff)
 		for range 10_000 {
 			openKept(conns)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // A Level says what a pool records. Each one includes those before it.
@@ -49,7 +50,6 @@ func Parse(name string) (l Level, ok bool) {
 type rule struct {
 	pattern string
 	level   Level
-	serial  uint64
 }
 
 var (
@@ -59,8 +59,6 @@ var (
 	raised []*Level
 
 	generation uint64
-
-	serial uint64 // of the newest setting
 )
 
 // Pools are the pools of the program.
@@ -71,6 +69,9 @@ type Pools interface {
 	// Sites returns the sites of all pools. Those of the pools that were collected while a
 	// level was raised are among them, until none is.
 	Sites() []Site
+
+	// All is what ReadPools returns.
+	All() []Pool
 }
 
 // pools is nil in a program without package own.
@@ -84,17 +85,53 @@ func SetPools(p Pools) { pools.Store(&p) }
 // after Put, and are no leak.
 var ArenaBlocks atomic.Int64
 
-// A Site is what a stack has made of a pool's owners, see own.Site.
+// A Pool is a pool or a memory.
+type Pool struct {
+	Name  string
+	Level Level
+
+	// Sites returns the stacks that made the open owners, the largest sum of sizes first. Then come the
+	// stacks that made the owners that the collector had to release. It takes about 20 ns for each
+	// entry of the pool's batches, the closed ones included.
+	Sites func() []Site
+}
+
+// A Site describes the owners of a pool that one stack has made. If only a part of the
+// owners is recorded, the numbers are estimates. The sums over all sites of a pool
+// are exact for Live and Bytes.
 type Site struct {
-	Pool   string
-	Memory bool // it is a pool of a Memory
-	PCs    []uintptr
+	// PCs is the stack from the caller of package own on, as [runtime.Callers] has it. It is
+	// nil for owners without a recorded stack: those older than the level, and those of a
+	// size that no sample has.
+	PCs []uintptr
 
-	// Generation is that in which the owners were made, or 0 if that is not known.
-	Generation uint64
+	Live  int64 // open owners
+	Bytes int64 // sizes of their resources
 
-	Live, Bytes     int64
+	// Made counts the owners that the stack has made since its first one was recorded, and
+	// Collected those of them that the collector had to release. The others are open, or
+	// were closed or disowned. Both numbers are sums over all labels of the stack, and are
+	// in the first of its sites.
 	Made, Collected int64
+
+	// Of Pool.Sites.
+	Label   string        // what SetLabel has set
+	Samples int64         // how many of the open owners were recorded
+	Age     time.Duration // of the oldest recorded one, in whole seconds
+	Uses    [][]uintptr   // the stacks of the last calls of Use of one of them, the newest first
+
+	// Of Read.
+	Pool       string
+	Memory     bool   // it is a pool of a Memory
+	Generation uint64 // in which the owners were made, or 0 if that is not known
+}
+
+// ReadPools returns the pools and memories of the program, those made first at the front.
+func ReadPools() []Pool {
+	if p := pools.Load(); p != nil {
+		return (*p).All()
+	}
+	return nil
 }
 
 // Read is Sites of the pools of the program.
@@ -121,9 +158,8 @@ func Set(pattern string, l Level) error {
 		return err
 	}
 	mu.Lock()
-	serial++
 	rules = slices.DeleteFunc(rules, func(r rule) bool { return r.pattern == pattern })
-	rules = append(rules, rule{pattern, l, serial})
+	rules = append(rules, rule{pattern, l})
 	mu.Unlock()
 	tell()
 	return nil
@@ -137,26 +173,12 @@ func SetBase(l Level) {
 	tell()
 }
 
-// Serial returns the number of a setting that is newer than all rules so far.
-func Serial() uint64 {
+// Of returns the level of a pool with a name.
+func Of(name string) (l Level) {
 	mu.Lock()
 	defer mu.Unlock()
-	serial++
-	return serial
-}
-
-// Of returns the level of a pool with a name. own is the level that was set for that pool
-// alone, with the number of that setting, or 0.
-func Of(name string, own Level, number uint64) (l Level) {
-	mu.Lock()
-	defer mu.Unlock()
-	if l = own; number == 0 {
-		l = base
-	}
+	l = base
 	for _, r := range slices.Backward(rules) {
-		if r.serial < number {
-			break
-		}
 		if ok, _ := path.Match(r.pattern, name); ok || r.pattern == "*" { // Set has looked at the pattern
 			l = r.level
 			break

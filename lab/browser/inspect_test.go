@@ -52,9 +52,7 @@ func TestInspect(t *testing.T) {
 	waitFor(4)
 	checkOverview(b)
 	checkAdvice(b, "decoder <i>")
-	for _, info := range own.Pools() {
-		info.SetLeakLevel(own.LeaksAll)
-	}
+	own.SetLeakLevel("*", own.LeaksAll)
 	for _, d := range devices {
 		b.become(d)
 		b.screenshot("inspect-" + d.name)

@@ -102,4 +102,4 @@ func (o owners) in(t types.Type, depth int) bool {
 	return false
 }
 
-var isOwner = map[string]bool{"Handle": true, "Number": true, "Mem": true, "Bytes": true, "String": true, "Group": true}
+var isOwner = map[string]bool{"Handle": true, "Number": true, "Mem": true, "Bytes": true, "Group": true}

@@ -305,7 +305,7 @@ func (c *checker) captured(field string, fun *ast.FuncLit) {
 // hasOwner reports whether a value of a type has an owner of package own in it, or points to one
 // that has.
 func hasOwner(t types.Type, depth int) bool {
-	for _, name := range []string{"Owner", "Handle", "Number", "Mem", "Bytes", "String", "Group"} {
+	for _, name := range []string{"Owner", "Handle", "Number", "Mem", "Bytes", "Group"} {
 		if isOwn(t, name) {
 			return true
 		}

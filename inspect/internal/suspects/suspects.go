@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cheapgo/cheap/internal/leaks"
 	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/own"
 )
 
 // Read returns who made the open owners of all pools and memories, the most bytes first,
@@ -18,7 +18,7 @@ import (
 // entries of all pools, which takes about 20 ns for each.
 func Read() []pagejson.Suspect {
 	var all []pagejson.Suspect
-	for _, p := range own.Pools() {
+	for _, p := range leaks.ReadPools() {
 		first, closed, collected := len(all), int64(0), int64(0)
 		for _, s := range p.Sites() {
 			x := pagejson.Suspect{
