@@ -599,7 +599,7 @@ func TestOff(t *testing.T) {
 		env        []string // of the build
 		run        []string // of the program
 	}{
-		{"environment", "CHEAPCMEM is off", nil, nil, []string{"CHEAPCMEM=off"}},
+		{"environment", "CHEAP_CMEM is off", nil, nil, []string{"CHEAP_CMEM=off"}},
 		{"static", "link it without -static", []string{"-ldflags=-linkmode=external -extldflags=-static"}, nil, nil},
 		{"tag", "without it", []string{"-tags=cheap_nocmem"}, nil, nil},
 		{"musl static", "link it without -static", []string{"-ldflags=-linkmode=external -extldflags=-static"}, []string{"CC=musl-gcc"}, nil},

@@ -41,12 +41,12 @@
 //
 // # Exact bytes
 //
-// With CHEAPCMEM=exact in the environment [Stats].Live is the exact number of bytes in use, in the
+// With CHEAP_CMEM=exact in the environment [Stats].Live is the exact number of bytes in use, in the
 // allocator's own sizes.
 //
 // # Turned on later
 //
-// With CHEAPCMEM=ready in the environment nothing is counted or sampled until the program calls [SetRate], gets the signal
+// With CHEAP_CMEM=ready in the environment nothing is counted or sampled until the program calls [SetRate], gets the signal
 // of [SetRateOn], or is asked by a POST of package inspect. A pair of malloc and free takes 0.3 ns longer until then. What
 // was allocated before is told apart: see [Unseen]. A rate of 0 ends samples later, but not the counts.
 //
@@ -71,7 +71,7 @@
 // # Where it does nothing
 //
 // It needs Linux and cgo; [Off] says in a sentence why it does nothing elsewhere: without cgo, with
-// the build tags cheap_nocmem, asan and msan, with CHEAPCMEM=off in
+// the build tags cheap_nocmem, asan and msan, with CHEAP_CMEM=off in
 // the environment, in a program that is linked with -static or brings a malloc of its own, and in a
 // library or plugin of a program that does not have it. In the child of a fork nothing is sampled until it calls
 // exec.

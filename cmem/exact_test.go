@@ -37,7 +37,7 @@ func TestExact(t *testing.T) {
 			t.Parallel()
 			needsPreload(t, row.env)
 			cmd := command(program)
-			cmd.Env = append(os.Environ(), append(strings.Fields(row.env), "CHEAPCMEM=exact", fmt.Sprint("CPROG_CHURN=", *calls))...)
+			cmd.Env = append(os.Environ(), append(strings.Fields(row.env), "CHEAP_CMEM=exact", fmt.Sprint("CPROG_CHURN=", *calls))...)
 			out, err := cmd.CombinedOutput()
 			if err != nil {
 				t.Fatalf("%v: %s", err, out)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// SetRateOn has the process call [SetRate] when it gets the signal, until stop is called. With CHEAPCMEM=ready in the
+// SetRateOn has the process call [SetRate] when it gets the signal, until stop is called. With CHEAP_CMEM=ready in the
 // environment,
 //
 //	cmem.SetRateOn(syscall.SIGUSR1, cmem.DefaultRate)
@@ -33,7 +33,7 @@ func SetRateOn(sig os.Signal, bytes int) (stop func()) {
 }
 
 // Unseen returns the bytes in use in blocks that were allocated while nothing was sampled: before the first call of
-// [SetRate] in a program that has begun with CHEAPCMEM=ready, or while the rate was 0. They are what the allocator itself
+// [SetRate] in a program that has begun with CHEAP_CMEM=ready, or while the rate was 0. They are what the allocator itself
 // says is in use, by its own sizes, less what the samples stand for. So it is an estimate with the deviation [Stats].LiveError, and includes
 // blocks that were freed and that the allocator keeps for a thread. ok is false if the allocator does not say: with musl, and with
 // mimalloc. In other programs Unseen returns 0.

@@ -59,10 +59,10 @@ func unseenNow(t *testing.T) int64 {
 	return n
 }
 
-// TestWrongValue sets CHEAPCMEM to what it cannot be.
+// TestWrongValue sets CHEAP_CMEM to what it cannot be.
 func TestWrongValue(t *testing.T) {
-	const want = "cheap: CHEAPCMEM is \"Ready\"; it may be off, ready or exact\n"
-	if out, _ := testchild.Run(t, func() {}, "CHEAPCMEM=Ready"); out != want {
+	const want = "cheap: CHEAP_CMEM is \"Ready\"; it may be off, ready or exact\n"
+	if out, _ := testchild.Run(t, func() {}, "CHEAP_CMEM=Ready"); out != want {
 		t.Errorf("%q, want %q", out, want)
 	}
 }
@@ -76,7 +76,7 @@ func TestReady(t *testing.T) {
 		if library != "" && !installed(library) {
 			continue
 		}
-		env := []string{"CHEAPCMEM=ready"}
+		env := []string{"CHEAP_CMEM=ready"}
 		if library != "" {
 			env = append(env, "LD_PRELOAD="+library, "MALLOC_CONF=tcache:false")
 		}
@@ -202,7 +202,7 @@ func TestHammerReady(t *testing.T) {
 				t.Errorf("%d bytes of %s", bytes, stack)
 			}
 		}
-	}, "CHEAPCMEM=ready")
+	}, "CHEAP_CMEM=ready")
 	if !ok {
 		t.Error(out)
 	}
@@ -225,7 +225,7 @@ func TestReadyRecord(t *testing.T) {
 		if n := readRecording(t, &file).count(fht.Malloc, 4567); n != 2000 || !waiting() {
 			t.Errorf("%d mallocs, waiting: %v", n, waiting())
 		}
-	}, "CHEAPCMEM=ready")
+	}, "CHEAP_CMEM=ready")
 	if !ok {
 		t.Error(out)
 	}
@@ -245,7 +245,7 @@ func TestSetRateOn(t *testing.T) {
 		}
 		testwait.Until(t, "the rate is set", func() bool { return Rate() == 1234 })
 		stop()
-	}, "CHEAPCMEM=ready")
+	}, "CHEAP_CMEM=ready")
 	if !ok {
 		t.Error(out)
 	}

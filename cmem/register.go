@@ -16,10 +16,10 @@ import (
 // Package inspect does not import this package. It shows the C heap if this package is in the program.
 func init() {
 	census.SetCHeap(counted{})
-	switch v := os.Getenv("CHEAPCMEM"); v { // start.c and exact.c read it, before
+	switch v := os.Getenv("CHEAP_CMEM"); v { // start.c and exact.c read it, before
 	case "", "off", "ready", "exact":
 	default:
-		fmt.Fprintf(os.Stderr, "cheap: CHEAPCMEM is %q; it may be off, ready or exact\n", v)
+		fmt.Fprintf(os.Stderr, "cheap: CHEAP_CMEM is %q; it may be off, ready or exact\n", v)
 	}
 }
 
@@ -33,7 +33,7 @@ var (
 
 func (counted) Off() string {
 	if Off() == "" && waiting() {
-		return "CHEAPCMEM is ready in the environment: cmem.SetRate, or a POST of cmem on this page, turns it on"
+		return "CHEAP_CMEM is ready in the environment: cmem.SetRate, or a POST of cmem on this page, turns it on"
 	}
 	return Off()
 }

@@ -12,13 +12,13 @@ import (
 type Stats struct {
 	// Mallocs and Frees count calls since the program began, and Bytes is the sum of the sizes
 	// that Mallocs asked for. A realloc counts in both. They are exact, but for calls that run
-	// meanwhile. With CHEAPCMEM=ready they count since sampling began, frees of older blocks among them.
+	// meanwhile. With CHEAP_CMEM=ready they count since sampling began, frees of older blocks among them.
 	Mallocs, Frees, Bytes int64
 
 	// Live is an estimate of the bytes in use in blocks that were allocated since sampling began, and
 	// LiveError its standard deviation. Each block counts with the size that was asked for.
 	//
-	// With CHEAPCMEM=exact in the environment Live is exact, LiveError is 0, and Exact is set. Then
+	// With CHEAP_CMEM=exact in the environment Live is exact, LiveError is 0, and Exact is set. Then
 	// each block counts with the size that malloc_usable_size returns.
 	Live, LiveError int64
 	Exact           bool

@@ -94,8 +94,8 @@ func TestNoCmem(t *testing.T) {
 
 // TestCmemOff has a program in which module cmem does nothing.
 func TestCmemOff(t *testing.T) {
-	withCHeap(t, "CHEAPCMEM is off in the environment", nil)
-	const why = "Module cmem does nothing: CHEAPCMEM is off in the environment."
+	withCHeap(t, "CHEAP_CMEM is off in the environment", nil)
+	const why = "Module cmem does nothing: CHEAP_CMEM is off in the environment."
 	h := Handler(Options{})
 	for _, name := range []string{"cmem", "libraries"} {
 		if table := hasTable(t, name); table == nil || table.Note != why || len(table.Rows) != 0 {

@@ -69,7 +69,7 @@ type Options struct {
 //	leaks         the profile of [WriteLeaks], after a collection; see [ServeSuspects]
 //	cmem          the profile of the C heap, in a program that imports module cmem; with seconds=30
 //	              in the query, what changes in the C heap from the request on. POST sets the rate of its
-//	              samples to rate=524288, and so turns on a program with CHEAPCMEM=ready
+//	              samples to rate=524288, and so turns on a program with CHEAP_CMEM=ready
 //	c.html        the C heap over time and by stack, as a page, likewise. Each request for it is a moment,
 //	              which it can be compared with; the last 32 or so are kept
 //	mapped        the profile of what C code has mapped without malloc, likewise; mapped.txt, by library

@@ -317,7 +317,7 @@ var tableSpecs = []tableSpec{
 			}
 		},
 		columns: []column{
-			gauge("cheap_cmem_live_bytes", "bytes", "in use", "Bytes of the blocks in use: an estimate, of those that were allocated since sampling began, or with CHEAPCMEM=exact in the environment exact, of all.",
+			gauge("cheap_cmem_live_bytes", "bytes", "in use", "Bytes of the blocks in use: an estimate, of those that were allocated since sampling began, or with CHEAP_CMEM=exact in the environment exact, of all.",
 				func(r *row) float64 { return float64(r.all.c.Live) }),
 			gauge("cheap_cmem_live_error_bytes", "bytes", "its error", "The standard deviation of that estimate, or 0.",
 				func(r *row) float64 { return float64(r.all.c.LiveError) }),

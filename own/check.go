@@ -26,7 +26,7 @@ import (
 // not found.
 //
 // No other goroutine should make pools meanwhile. CheckReleased collects up to 12
-// times, and takes half a second or more if it finds something. With CHEAPOWN=leak it
+// times, and takes half a second or more if it finds something. With CHEAP_OWN=leak it
 // only calls f.
 func CheckReleased(f func()) error {
 	before := rostered()

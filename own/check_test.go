@@ -197,7 +197,7 @@ func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
 	}
 }
 
-// TestChecks runs programs with mistakes, as they are and with CHEAPOWN=check.
+// TestChecks runs programs with mistakes, as they are and with CHEAP_OWN=check.
 func TestChecks(t *testing.T) {
 	pool := func(name string, o Options) *Pool {
 		o.Name, o.Release = name, func(any, []uintptr) error { return nil }
@@ -262,19 +262,19 @@ func TestChecks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			for env, want := range map[string]string{"": row.plain, "check": row.checked} {
-				out, status := testchild.Run(t, func() { warnedOfGo.Store(false); row.f() }, "CHEAPOWN="+env)
+				out, status := testchild.Run(t, func() { warnedOfGo.Store(false); row.f() }, "CHEAP_OWN="+env)
 				if want == ofGo && (osmem.GoBacked || strconv.IntSize == 32) {
 					want = ""
 				}
 				if want == "" && out != "" || want != "" && strings.Count(out, want) != 1 {
-					t.Errorf("CHEAPOWN=%s: status %d, want %q in\n%s", env, status, want, out)
+					t.Errorf("CHEAP_OWN=%s: status %d, want %q in\n%s", env, status, want, out)
 				}
 			}
 		})
 	}
 	t.Run("wrong value", func(t *testing.T) {
-		out, _ := testchild.Run(t, func() {}, "CHEAPOWN=Leak")
-		if want := "cheap: CHEAPOWN is \"Leak\"; it may be leak or check\n"; out != want {
+		out, _ := testchild.Run(t, func() {}, "CHEAP_OWN=Leak")
+		if want := "cheap: CHEAP_OWN is \"Leak\"; it may be leak or check\n"; out != want {
 			t.Errorf("%q, want %q", out, want)
 		}
 	})

@@ -202,10 +202,10 @@
 //
 // # Environment
 //
-// The environment variable CHEAPOWN=leak turns automatic release off in all pools. It shows
+// The environment variable CHEAP_OWN=leak turns automatic release off in all pools. It shows
 // whether automatic release is the cause of a problem. Close works as usual.
 //
-// CHEAPOWN=check looks for mistakes, and makes Own slower. Own panics for memory of Go, and
+// CHEAP_OWN=check looks for mistakes, and makes Own slower. Own panics for memory of Go, and
 // Own and Discard panic for a pointer that has an owner already, in any pool: it would be
 // released twice. So the check is not for programs in which C counts references, and several
 // owners have one pointer. A line on stderr, once for each pool, says that all resources were

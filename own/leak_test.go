@@ -10,7 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
-// TestLeakTurnsAutomaticReleaseOff sets CHEAPOWN: forgotten owners are not
+// TestLeakTurnsAutomaticReleaseOff sets CHEAP_OWN: forgotten owners are not
 // released. Close and the rest work as usual.
 func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 	for name, f := range map[string]func(w *world){
@@ -70,7 +70,7 @@ func TestLeakTurnsAutomaticReleaseOff(t *testing.T) {
 			for _, row := range []struct {
 				env  string
 				says bool
-			}{{"CHEAPOWN=leak", false}, {"CHEAPOWN=", name == "forget" || name == "stock"}} {
+			}{{"CHEAP_OWN=leak", false}, {"CHEAP_OWN=", name == "forget" || name == "stock"}} {
 				out, status := testchild.Run(t, func() {
 					w := newWorld(t, 5000)
 					f(w)

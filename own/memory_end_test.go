@@ -249,7 +249,7 @@ func TestMemoryChecked(t *testing.T) {
 	}
 }
 
-// TestLeakedMemory: with CHEAPOWN=leak nothing comes back by itself, but by Close
+// TestLeakedMemory: with CHEAP_OWN=leak nothing comes back by itself, but by Close
 // and CloseWait.
 func TestLeakedMemory(t *testing.T) {
 	out, status := testchild.Run(t, func() {
@@ -268,7 +268,7 @@ func TestLeakedMemory(t *testing.T) {
 		before := m.Stats().Live
 		err := m.CloseWait(waiting(0))
 		fmt.Println(before, err, h.Stats().Blocks)
-	}, "CHEAPOWN=leak")
+	}, "CHEAP_OWN=leak")
 	if want := "1000 cheap: own.Memory: Pool.Close: 1000 were never closed 0"; status != 0 || strings.TrimSpace(out) != want {
 		t.Errorf("status %d:\n%s", status, out)
 	}

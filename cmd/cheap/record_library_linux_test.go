@@ -99,7 +99,7 @@ extern char **environ;
 void *volatile kept;
 int main(int argc, char **argv) {
 	for (char **e = environ; *e; e++)
-		if (!**e || strncmp(*e, "LD_PRELOAD=", 11) == 0 || strncmp(*e, "CHEAPCMEM_", 10) == 0)
+		if (!**e || strncmp(*e, "LD_PRELOAD=", 11) == 0 || strncmp(*e, "CHEAP_CMEM_", 11) == 0)
 			return 1;
 	kept = malloc(123456);
 	return 7;

@@ -240,16 +240,16 @@ func (r *recording) environment(library string) []string {
 		}
 		env = append(env, v)
 	}
-	env = append(env, "LD_PRELOAD="+preload, "CHEAPCMEM_RECORD="+r.file.Path, fmt.Sprintf("CHEAPCMEM_RECORD_RATE=%x", r.rate))
+	env = append(env, "LD_PRELOAD="+preload, "CHEAP_CMEM_RECORD="+r.file.Path, fmt.Sprintf("CHEAP_CMEM_RECORD_RATE=%x", r.rate))
 	if p := r.program; p.IsGo {
-		env = append(env, fmt.Sprintf("CHEAPCMEM_RECORD_GO=%x-%x,%x-%x", p.Text.From, p.Text.To, p.Cgocall.From, p.Cgocall.To))
+		env = append(env, fmt.Sprintf("CHEAP_CMEM_RECORD_GO=%x-%x,%x-%x", p.Text.From, p.Text.To, p.Cgocall.From, p.Cgocall.To))
 	}
 	if r.trace != "" {
 		var ranges []string
 		for _, m := range r.program.Mallocs {
 			ranges = append(ranges, fmt.Sprintf("%x-%x", m.From, m.To))
 		}
-		env = append(env, "CHEAPCMEM_RECORD_TRACE="+strings.Join(ranges, ","))
+		env = append(env, "CHEAP_CMEM_RECORD_TRACE="+strings.Join(ranges, ","))
 	}
 	return env
 }

@@ -212,8 +212,8 @@ func TestRecordEnvironment(t *testing.T) {
 // TestRecordOff has the library do nothing.
 func TestRecordOff(t *testing.T) {
 	t.Parallel()
-	r := recordEnv(t, []string{"CHEAPCMEM=off"}, theRecorded(t), "leak")
-	if r.code != 3 || !strings.Contains(r.stderr, "cheap record: nothing was recorded: CHEAPCMEM is off in the environment\n") {
+	r := recordEnv(t, []string{"CHEAP_CMEM=off"}, theRecorded(t), "leak")
+	if r.code != 3 || !strings.Contains(r.stderr, "cheap record: nothing was recorded: CHEAP_CMEM is off in the environment\n") {
 		t.Errorf("code %d, %s", r.code, r.stderr)
 	}
 }

@@ -21,7 +21,7 @@ func TestRecordLibraryOfGo(t *testing.T) {
 extern char **environ;
 int main(int argc, char **argv) {
 	for (char **e = environ; *e; e++)
-		if (!**e || strncmp(*e, "LD_PRELOAD=", 11) == 0 || strncmp(*e, "CHEAPCMEM_", 10) == 0)
+		if (!**e || strncmp(*e, "LD_PRELOAD=", 11) == 0 || strncmp(*e, "CHEAP_CMEM_", 11) == 0)
 			printf("environ has [%s]\n", *e);
 	fflush(stdout);
 	void *library = dlopen(argv[1], RTLD_NOW);

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// The bytes in use, exactly, with CHEAPCMEM=exact in the environment: functions between those of
+// The bytes in use, exactly, with CHEAP_CMEM=exact in the environment: functions between those of
 // hooks.c and the allocator, which ask for the size of each block when it is made and before it is
 // freed. They are chosen when the program starts, so a program without the setting pays nothing.
 
@@ -93,7 +93,7 @@ int cmem_together(void *f, void *g) {
 
 // Several threads may call it at a time, with the same functions.
 void cmem_layer(struct next *next) {
-	const char *e = getenv("CHEAPCMEM");
+	const char *e = getenv("CHEAP_CMEM");
 	if (!e || strcmp(e, "exact") != 0 || !next->malloc_usable_size)
 		return;
 	below = *next;

@@ -9,7 +9,7 @@
 //	free(p)      the filter knows no sampled block like p: count, call
 //	             else: cmem_forget, then call
 //
-// While nothing is counted, because the environment has CHEAPCMEM=ready, both read waits, and call.
+// While nothing is counted, because the environment has CHEAP_CMEM=ready, both read waits, and call.
 //
 // They are weak: a program that is linked with an allocator of its own, or statically, keeps its
 // functions, and cmem_off says so.

@@ -5,11 +5,11 @@
 // it shares with the command (shared.c), takes its settings from the environment, and removes them
 // and itself from there. The variables of the environment:
 //
-//	CHEAPCMEM_RECORD        the file
-//	CHEAPCMEM_RECORD_RATE   the rate of samples
-//	CHEAPCMEM_RECORD_GO     of a Go program: where the code of Go functions begins and ends, and where
+//	CHEAP_CMEM_RECORD        the file
+//	CHEAP_CMEM_RECORD_RATE   the rate of samples
+//	CHEAP_CMEM_RECORD_GO     of a Go program: where the code of Go functions begins and ends, and where
 //	                        runtime.cgocall does
-//	CHEAPCMEM_RECORD_TRACE  if all calls are recorded: the functions whose blocks are marked
+//	CHEAP_CMEM_RECORD_TRACE  if all calls are recorded: the functions whose blocks are marked
 //
 // All numbers are hexadecimal.
 
@@ -39,7 +39,7 @@ static uintptr_t number(const char **s) {
 // before, so the last ones are empty. C code gets a copy without these.
 static void hide(void) {
 	extern char **environ;
-	static const char preload[] = "LD_PRELOAD=", ours[] = "CHEAPCMEM_RECORD";
+	static const char preload[] = "LD_PRELOAD=", ours[] = "CHEAP_CMEM_RECORD";
 	static char nothing[8];
 	char **to = environ, **e = environ;
 	if (!environ)
@@ -65,7 +65,7 @@ static void hide(void) {
 }
 
 struct header *cmem_preload_open(void) {
-	const char *name = getenv("CHEAPCMEM_RECORD"), *rate = getenv("CHEAPCMEM_RECORD_RATE");
+	const char *name = getenv("CHEAP_CMEM_RECORD"), *rate = getenv("CHEAP_CMEM_RECORD_RATE");
 	struct header *h = name ? cmem_shared_open(name) : 0;
 	if (h) {
 		cmem_thread_fields(&h->fields);
@@ -79,8 +79,8 @@ struct header *cmem_preload_open(void) {
 }
 
 void cmem_preload_begin(struct header *h, const char *off) {
-	const char *go = getenv("CHEAPCMEM_RECORD_GO");
-	const char *trace = getenv("CHEAPCMEM_RECORD_TRACE");
+	const char *go = getenv("CHEAP_CMEM_RECORD_GO");
+	const char *trace = getenv("CHEAP_CMEM_RECORD_TRACE");
 	cmem_shared_modules();
 	if (go && *go) {
 		uintptr_t code[4];

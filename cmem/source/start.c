@@ -16,7 +16,7 @@ static const char *off = "the program has not started";
 const char *cmem_off(void) { return off; }
 
 static const char *why_off(void) {
-	const char *e = getenv("CHEAPCMEM");
+	const char *e = getenv("CHEAP_CMEM");
 	if (!cmem_is_called() || dlsym(RTLD_NEXT, "malloc") == 0)
 		return getauxval(AT_BASE) == 0 // where the dynamic linker is
 			? "the program is linked statically, so no other malloc can be put in front of its own; link it without "
@@ -27,7 +27,7 @@ static const char *why_off(void) {
 		return "the process calls another malloc: the program that has loaded this library does not have the package";
 #endif
 	if (e && strcmp(e, "off") == 0)
-		return "CHEAPCMEM is off in the environment";
+		return "CHEAP_CMEM is off in the environment";
 	return "";
 }
 
@@ -75,7 +75,7 @@ __attribute__((constructor(101))) static void start(void) {
 	cmem_threads_start();
 #ifndef CMEM_SHARED
 	cmem_unseen_start();
-	const char *e = getenv("CHEAPCMEM");
+	const char *e = getenv("CHEAP_CMEM");
 	if (*off == 0 && e && strcmp(e, "ready") == 0)
 		cmem_sample_wait(cmem_has_early()); // their frees need the filter
 #endif

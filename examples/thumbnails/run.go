@@ -199,7 +199,7 @@ func (o options) child(ctx context.Context, v variant) (m measurement, err error
 		fmt.Sprintf("-every=%v", o.every),
 		fmt.Sprintf("-most=%v", float64(o.most)/(1<<30)))
 	if !v.cmem {
-		cmd.Env = append(os.Environ(), "CHEAPCMEM=off") // for each variant has the same program
+		cmd.Env = append(os.Environ(), "CHEAP_CMEM=off") // for each variant has the same program
 	}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -43,7 +43,7 @@ func CheckC(t testing.TB, body func(), opts ...Option) {
 		t.Fatalf(`leaktest: CheckC: nothing counts the memory of C; import _ "github.com/cheapgo/cheap/cmem" in the test`)
 		return
 	}
-	stop := c.Track() // turns on what CHEAPCMEM=ready has left off
+	stop := c.Track() // turns on what CHEAP_CMEM=ready has left off
 	defer stop()
 	heap := census.C()
 	if why := heap.Off(); why != "" {

@@ -69,7 +69,7 @@ func find(name string) *way {
 func (w *way) env() []string {
 	env := os.Environ()
 	if !w.cmem {
-		env = append(env, "CHEAPCMEM=off")
+		env = append(env, "CHEAP_CMEM=off")
 	}
 	if !w.arenas && os.Getenv("MALLOC_ARENA_MAX") == "" {
 		env = append(env, "MALLOC_ARENA_MAX="+strconv.Itoa(8*runtime.NumCPU())) // glibc's own number

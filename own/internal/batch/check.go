@@ -8,7 +8,7 @@ import (
 	"github.com/cheapgo/cheap/internal/gcwatch"
 )
 
-// Leak and Check say which value the environment variable CHEAPOWN has. Leak turns automatic
+// Leak and Check say which value the environment variable CHEAP_OWN has. Leak turns automatic
 // release off. Check looks for mistakes that cost time to find.
 var (
 	mode  = readMode()
@@ -17,9 +17,9 @@ var (
 )
 
 func readMode() string {
-	v := os.Getenv("CHEAPOWN")
+	v := os.Getenv("CHEAP_OWN")
 	if v != "" && v != "leak" && v != "check" {
-		fmt.Fprintf(os.Stderr, "cheap: CHEAPOWN is %q; it may be leak or check\n", v)
+		fmt.Fprintf(os.Stderr, "cheap: CHEAP_OWN is %q; it may be leak or check\n", v)
 	}
 	return v
 }

@@ -173,11 +173,11 @@ func main() {
 		leaky()
 	case "environment":
 		for _, v := range os.Environ() {
-			if strings.HasPrefix(v, "CHEAPCMEM_") || strings.HasPrefix(v, "LD_PRELOAD") || v == "" {
+			if strings.HasPrefix(v, "CHEAP_CMEM_") || strings.HasPrefix(v, "LD_PRELOAD") || v == "" {
 				fmt.Println("has", v)
 			}
 		}
-		child := exec.Command("/bin/sh", "-c", "echo child $LD_PRELOAD $CHEAPCMEM_RECORD $KEPT")
+		child := exec.Command("/bin/sh", "-c", "echo child $LD_PRELOAD $CHEAP_CMEM_RECORD $KEPT")
 		child.Stdout = os.Stdout
 		if err := child.Run(); err != nil {
 			fmt.Println(err)
