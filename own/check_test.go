@@ -237,6 +237,13 @@ func TestChecks(t *testing.T) {
 			must(t, n[1].Own(p, 1, 1))
 			testcall.Aside(func() { n[0].Close(); n[1].Close() })
 		}, "", "made on one goroutine, and one is released on another"},
+		"no size": {func() {
+			p := pool("image", Options{})
+			var o [2]object
+			must(t, o[0].Own(p, block(), 0))
+			must(t, o[1].OwnWith(p, block(), With{State: 1}))
+			must(t, new(object).Own(pool("sized", Options{Size: 10}), block(), 0))
+		}, "", "cheap: image: "},
 		"none": {func() {
 			p, q, b := pool("image", Options{}), pool("drained", Options{Run: new(Queue).Run()}), block()
 			var o object

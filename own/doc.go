@@ -211,5 +211,6 @@
 // owners have one pointer. A line on stderr, once for each pool, says that all resources were
 // made on one goroutine and one is released on another, as in most programs that leave releases
 // to the collector: only a library that is bound to a thread needs a [Queue] or [Thread] then.
+// Another line names a pool without Options.Size that takes a resource of size 0.
 // Owners of Make are not checked.
 package own

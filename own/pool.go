@@ -96,7 +96,7 @@ func NewPool(o Options) *Pool {
 	}
 	p := newPool(o, bad)
 	if batch.Check {
-		p.spec.StartChecks()
+		p.spec.StartChecks(o.Size != 0)
 	}
 	switch r := o.Run; {
 	case r.queue != nil:
@@ -242,6 +242,9 @@ func (p *Pool) ownSlow(o *owner, resource uintptr, size int) error {
 		p.panicNegative("Own", size)
 	}
 	p.mustBeVacant(o, "Own")
+	if size == 0 && p.spec.Checked() {
+		p.spec.TakeUnsized()
+	}
 	return p.count(p.intake.Own(&o.ref, nil, resource, n, nil))
 }
 
@@ -328,6 +331,8 @@ func (p *Pool) ownWith(o *owner, resource uintptr, w With) error {
 	p.mustBeVacant(o, "OwnWith")
 	if room.pool != nil {
 		size = room.size
+	} else if w.Size == 0 && p.spec.Checked() {
+		p.spec.TakeUnsized()
 	}
 	defer room.Close() // after the resource is counted, so that no other takes the room
 	var f *batch.Family

@@ -35,11 +35,13 @@ var owned struct {
 type maker struct {
 	id      uintptr // gcwatch.GoroutineID; 0 before the first
 	several bool    // or it is known that others release
+	sized   bool    // the spec's size was declared, or it was told that it was not
 }
 
-// StartChecks has the spec look at each resource. No batch is made yet.
-func (k *Spec) StartChecks() {
-	k.maker = new(maker)
+// StartChecks has the spec look at each resource. No batch is made yet. sized says that the program has declared
+// the spec's size.
+func (k *Spec) StartChecks(sized bool) {
+	k.maker = &maker{sized: sized}
 	release := k.Release
 	k.Release = func(state any, resources []uintptr) error {
 		k.leaving(resources)
@@ -69,6 +71,16 @@ func (k *Spec) Take(op string, resource uintptr) {
 		owned.by = map[uintptr]*Spec{}
 	}
 	owned.by[resource] = k
+}
+
+// TakeUnsized tells, once, of a spec whose size was not declared, and that has a resource of which nobody says the size.
+func (k *Spec) TakeUnsized() {
+	owned.Lock()
+	defer owned.Unlock()
+	if !k.maker.sized {
+		k.maker.sized = true
+		fmt.Fprintf(os.Stderr, "cheap: %s: a resource has size 0, so it counts as %d bytes, and package pace knows no better; set Options.Size, or tell Own the size\n", k.Name, k.Size)
+	}
 }
 
 // Leave notes that the resource, which is not released, has no owner.
