@@ -52,15 +52,6 @@ var _ = [1]struct{}{}[uint8(LeaksAll)-uint8(leaks.All)]
 // String returns off, sampled, advanced or all.
 func (l LeakLevel) String() string { return leaks.Level(l).String() }
 
-// ParseLeakLevel returns the level with a name that String returns.
-func ParseLeakLevel(name string) (LeakLevel, error) {
-	l, ok := leaks.Parse(name)
-	if !ok {
-		return 0, fmt.Errorf("cheap: own: no leak level %q; there are off, sampled, advanced and all", name)
-	}
-	return LeakLevel(l), nil
-}
-
 // levels serializes the changes of levels of pools. kept has the tables of pools by their
 // serial numbers, while a level is raised. A test that has raised it reads them also if a
 // pool was collected.
