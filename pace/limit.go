@@ -82,8 +82,8 @@ func mostArenas() int { return max(2, runtime.GOMAXPROCS(0)) }
 func (e *LimitError) Is(target error) bool { return target == cheap.ErrLimit }
 
 // refusal counts a refusal, and returns the error for a request of n bytes. stuck is the number of
-// releases that are queued while none ends.
-func (p *pacer) refusal(n, stuck int64) error {
+// releases that are queued while none ends. program says that it was the program's limit that was met.
+func (p *pacer) refusal(n, stuck int64, program bool) error {
 	p.stats.refusals.Add(1)
 	verdict := p.verdict()
 	p.mu.Lock()
@@ -94,8 +94,8 @@ func (p *pacer) refusal(n, stuck int64) error {
 	if p.metered.Load() {
 		used = p.gauge.used
 	}
-	if n <= account.Process.Headroom() {
-		limit, used, verdict = 0, 0, "" // the request fits: the limit of one heap or account was met
+	if !program && n <= account.Process.Headroom() { // it may fit by now at the program's limit as well
+		limit, used, verdict = 0, 0, "" // the limit of one heap or account was met
 	}
 	return &LimitError{
 		Wanted: n, Limit: limit, Used: used, Arenas: int64(p.arenas.Load()), Go: r.total, Held: account.Process.Held(), Reclaimable: reclaimable,

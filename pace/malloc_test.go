@@ -52,7 +52,7 @@ func TestMallocWithoutLock(t *testing.T) {
 		var done atomic.Bool
 		go func() {
 			ReadStats()
-			p.refusal(1, 0)
+			p.refusal(1, 0, false)
 			p.demand(false)
 			done.Store(true)
 		}()

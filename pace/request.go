@@ -19,10 +19,11 @@ import (
 // The first request in line is served as soon as there is room. A goroutine that releases wakes the
 // requests, and each checks by itself every tick.
 type request struct {
-	pacer *pacer
-	n     int64
-	take  func() bool // charges the bytes if there is room; or nil
-	place *waiter     // nil if it is not in line
+	pacer  *pacer
+	n      int64
+	inLine bool        // the limit is the program's
+	take   func() bool // charges the bytes if there is room; or nil
+	place  *waiter     // nil if no release can make room for it, or it is not in line
 
 	asked time.Time
 	want  int64 // number of the collection of step 1
@@ -50,7 +51,7 @@ func (p *pacer) Reclaim(n int64, try int, own bool) error {
 	case !own && try < tries: // also if another has taken the room, and there is some by now
 		return p.Wait(context.Background(), n, true, fits)
 	}
-	return p.refusal(n, 0)
+	return p.refusal(n, 0, !own)
 }
 
 // beyond reports whether n bytes are more than the whole limit. No collection makes room for
@@ -67,17 +68,17 @@ func (p *pacer) beyond(n int64) bool {
 // have run. If ctx is nil, Wait has a collection begin, and does not wait for it.
 func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool) error {
 	if p.state() == stopped || inLine && p.beyond(n) || !mayWait() {
-		return p.lastTry(n, 0, take)
+		return p.lastTry(n, 0, inLine, take)
 	}
 	if inLine {
 		defer p.wants(n)()
 	}
 	if p.futile() {
-		return p.lastTry(n, 0, take)
+		return p.lastTry(n, 0, inLine, take)
 	}
 	if ctx == nil {
 		p.demand(false) // for a later request
-		return p.lastTry(n, 0, take)
+		return p.lastTry(n, 0, inLine, take)
 	}
 	r := p.newRequest(n, inLine, take)
 	defer r.leave()
@@ -100,7 +101,7 @@ func (p *pacer) Wait(ctx context.Context, n int64, inLine bool, take func() bool
 func (p *pacer) newRequest(n int64, inLine bool, take func() bool) *request {
 	account.Process.AddWaiters(1)
 	begun, _ := p.counts()
-	r := &request{pacer: p, n: n, take: take, asked: time.Now(), want: begun + 1, timer: time.NewTimer(tick)}
+	r := &request{pacer: p, n: n, inLine: inLine, take: take, asked: time.Now(), want: begun + 1, timer: time.NewTimer(tick)}
 	if inLine && n <= account.Process.Headroom()+account.Process.Held() { // another one would be in the way of those behind it
 		r.place = p.atLimit.enter()
 	}
@@ -128,7 +129,7 @@ func (r *request) step() (done bool, err error) {
 	case ended >= r.want && r.take == nil:
 		return true, nil
 	case p.state() == stopped, p.futile(): // perhaps because of the collections of other requests
-		return true, p.lastTry(r.n, 0, r.take)
+		return true, p.lastTry(r.n, 0, r.inLine, r.take)
 	case ended >= r.want, p.state() == refused: // it waits for caches
 		return r.stepAfter(p.patience())
 	}
@@ -149,11 +150,11 @@ func (r *request) stepAfter(most patience) (done bool, err error) {
 	stuck, late := now.Sub(r.changed) > most.stuck && queued > 0, now.After(r.deadline)
 	switch {
 	case stuck && (p.stuck.Load() > 0 || toDrain > 0): // the program may not call Drain
-		return true, p.refusal(r.n, byWorkers)
+		return true, p.refusal(r.n, byWorkers, r.inLine)
 	case stuck && late: // the machine is busy, and the drain has not seen that no release ends
-		return true, p.lastTry(r.n, byWorkers, r.take)
+		return true, p.lastTry(r.n, byWorkers, r.inLine, r.take)
 	case late:
-		return true, p.lastTry(r.n, 0, r.take)
+		return true, p.lastTry(r.n, 0, r.inLine, r.take)
 	}
 	return false, nil
 }
@@ -174,7 +175,7 @@ func (r *request) sleep(ctx context.Context) {
 
 // lastTry ends a wait: it calls take once more. stuck is the number of releases that
 // are queued while none ends.
-func (p *pacer) lastTry(n, stuck int64, take func() bool) error {
+func (p *pacer) lastTry(n, stuck int64, inLine bool, take func() bool) error {
 	switch {
 	case take == nil && p.state() == stopped:
 		return nil // Stop has removed the limit
@@ -182,7 +183,7 @@ func (p *pacer) lastTry(n, stuck int64, take func() bool) error {
 		p.served()
 		return nil
 	}
-	return p.refusal(n, stuck)
+	return p.refusal(n, stuck, inLine)
 }
 
 // served notes that a request at a limit was served.
