@@ -39,7 +39,7 @@ func TestIdleMemory(t *testing.T) {
 		t.Errorf("%d MiB are idle after a collection, want at most %d, and some", idle/mib, most/mib)
 	}
 	free()
-	if err := a.Add(100 * mib); err == nil {
+	if err := a.Wait(t.Context(), 100*mib); err == nil {
 		t.Error("not refused")
 	}
 	settled(t, p)
