@@ -32,7 +32,7 @@ type question struct {
 // questions lists what a report may answer, in the order of the answers.
 var questions = []question{
 	{"release", "Making a C object and forgetting it", "own-forget", "addcleanup", "own", "runtime.AddCleanup", false},
-	{"resident", "Forgetting 512 C objects of 256 KiB", "own-pace", "addcleanup", "own and pace", "runtime.AddCleanup", true},
+	{"resident", "Forgetting 512 C objects of 256 KiB", "own-pace", "addcleanup", "own and a limit of 64 MiB", "runtime.AddCleanup", true},
 	{"allocators", "Malloc and Free of a small block", "temporary-data-heap", "temporary-data-malloc", "cheap", "C.malloc and C.free", false},
 	{"live", "A collection with 1,000,000 live owners", "own-1000000", "addcleanup-1000000", "own", "runtime.AddCleanup", false},
 	{"strings", "Passing a string of 20 bytes to C", "arena-20", "cstring-20", "an Arena", "C.CString and C.free", false},

@@ -187,7 +187,7 @@ func TestHeadline(t *testing.T) {
 		{[]result.Row{few(ours(50)), few(theirs(1000))}, "20× faster true false: " + what + "50.0 ns with own, 1000 ns with runtime.AddCleanup"},
 		{[]result.Row{busy(ours(200), 100, result.Unsteady), theirs(300)}, "1.5× faster true true: " + what + "200 ns with own, 300 ns with runtime.AddCleanup"},
 		{[]result.Row{busy(ours(200), 100, result.Waited), busy(theirs(300), 290)}, "2.9× faster true false: " + what + "100 ns of processor time with own, 290 ns of processor time with runtime.AddCleanup"},
-		{[]result.Row{held("own-pace", 3<<20), held("addcleanup", 2<<20)}, "1.5× more memory false false: Forgetting 512 C objects of 256 KiB: 3.00 MiB resident with own and pace, 2.00 MiB resident with runtime.AddCleanup"},
+		{[]result.Row{held("own-pace", 3<<20), held("addcleanup", 2<<20)}, "1.5× more memory false false: Forgetting 512 C objects of 256 KiB: 3.00 MiB resident with own and a limit of 64 MiB, 2.00 MiB resident with runtime.AddCleanup"},
 		{[]result.Row{held("own-pace", 0), held("addcleanup", 2<<20)}, ""},
 		{[]result.Row{ours(200)}, ""},
 	} {

@@ -25,6 +25,8 @@ import (
 const (
 	LargeObjects = 512
 	LargeBytes   = 256 << 10
+
+	ResidentLimit = 64 << 20 // of package pace: without one, as many bytes may come before it collects
 )
 
 // Resident is the table of what stays in memory where large C objects are forgotten.
@@ -33,8 +35,8 @@ func Resident() measure.Table {
 		Table: result.Table{
 			Name:  "resident",
 			Title: "What stays resident if C objects are forgotten",
-			About: fmt.Sprintf("%d objects of %d KiB of C memory are made, written to and released, one after the other: closed at once, or forgotten, with a cleanup, with an own.Pool, and with an own.Pool and package pace. ", LargeObjects, LargeBytes>>10) +
-				"Resident is the most memory of the process during that, less what it had before. " +
+			About: fmt.Sprintf("%d objects of %d KiB of C memory are made, written to and released, one after the other: closed at once, or forgotten, with a cleanup, with an own.Pool, and with an own.Pool and package pace, which has a limit of %d MiB. ", LargeObjects, LargeBytes>>10, ResidentLimit>>20) +
+				"Resident is the most memory of the process during that, less what it had before the first time. " +
 				"The collector does not start for C memory, so without pace the figure grows with the number of objects. No source has figures.",
 			Unit:  "object",
 			Chart: result.Bytes,
@@ -116,7 +118,7 @@ func ownLarge(closes bool) *large {
 }
 
 func paceLarge() (*large, error) {
-	if err := pace.Start(pace.Options{}); err != nil {
+	if err := pace.Start(pace.Options{Limit: ResidentLimit}); err != nil {
 		return nil, err
 	}
 	l := ownLarge(false)
@@ -157,9 +159,8 @@ func openLarge(open func() (*large, error)) (measure.Work, error) {
 		err = errors.Join(err, failed)
 		return bytes
 	}
-	var most int64
+	before, most := now(), int64(0) // what malloc keeps of earlier rounds counts
 	work := l.work(func(n int) {
-		before := now()
 		most = 0
 		for i := range n {
 			o := l.make(LargeBytes)

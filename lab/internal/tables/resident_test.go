@@ -23,8 +23,8 @@ func TestResident(t *testing.T) {
 	if most["own"] == 0 { // the system does not say
 		return
 	}
-	if LargeObjects != 512 || LargeBytes != 256<<10 {
-		t.Error("the headline says: Forgetting 512 C objects of 256 KiB")
+	if LargeObjects != 512 || LargeBytes != 256<<10 || ResidentLimit != 64<<20 {
+		t.Error("the headline says: Forgetting 512 C objects of 256 KiB, and a limit of 64 MiB")
 	}
 	if most["close"] > 8<<20 {
 		t.Errorf("resident with Close: %d bytes", most["close"])
@@ -37,13 +37,14 @@ func TestResident(t *testing.T) {
 // heldBy returns what a round of 64 MiB had resident.
 func heldBy(t *testing.T, row measure.Row) int64 {
 	t.Helper()
+	goOn := settled(row)
 	w, err := row.Open(1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer w.Close()
 	const n = 256
-	defer settled(row)()
+	defer goOn()
 	before := collections()
 	w.Run(n)
 	for row.Name == "own-pace" && collections() == before { // what pace collects for is there, and stays
