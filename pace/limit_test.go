@@ -415,3 +415,14 @@ func TestBursts(t *testing.T) {
 	}
 	t.Logf("%d MiB at a time; %+v", high/mib, ReadStats())
 }
+
+// TestRefusalNamesLimit has requests refused that fit by the time of the error: a look has found room meanwhile.
+func TestRefusalNamesLimit(t *testing.T) {
+	p := start(t, Options{Limit: 64 * mib})
+	for _, program := range []bool{true, false} {
+		var e *LimitError
+		if err := p.refusal(1, 0, program); !errors.As(err, &e) || (e.Limit == 64*mib) != program {
+			t.Errorf("the limit of the program: %v, and the error is %v", program, err)
+		}
+	}
+}
