@@ -3,6 +3,7 @@ package cheap
 import (
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
 )
@@ -31,7 +32,7 @@ func (a *Arena) fillChunks() {
 func fillUnused(p, n uintptr) {
 	if fillsFreed {
 		poison.Unpoison(p, n)
-		freedFill.write(unsafe.Slice((*byte)(osmem.Pointer(p)), n)) // of the arena's chunk
+		fill.Freed.Write(unsafe.Slice((*byte)(osmem.Pointer(p)), n)) // of the arena's chunk
 	}
 	poison.Poison(p, n)
 }

@@ -3,6 +3,7 @@ package cheap
 import (
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/span"
@@ -37,9 +38,10 @@ func (f *FixedBlock) allocWatched(c *fixedChunk) unsafe.Pointer {
 	p := c.free
 	poison.Unpoison(p, f.stride)
 	b := f.behindLink(p)
-	if from, to := freedFill.changed(b); from < to {
-		freedFill.write(b) // the next call hands it out
-		panicWritten("FixedBlock.Malloc", damage{block: p, size: f.stride, from: wordSize + uintptr(from), to: wordSize + uintptr(to), exact: true})
+	if from, to := fill.Freed.Changed(b); from < to {
+		fill.Freed.Write(b) // the next call hands it out
+		d := fill.Damage{Block: p, Size: f.stride, From: wordSize + uintptr(from), To: wordSize + uintptr(to), Exact: true}
+		panicMisuse("FixedBlock.Malloc", p, "%s", d.Reason())
 	}
 	f.bound = 1
 	defer func() { f.bound = 0 }()
@@ -51,5 +53,5 @@ func (f *FixedBlock) fillFreed(c *fixedChunk, p uintptr) {
 	if f.link(p, *(*uintptr)(osmem.Pointer(p)))-c.base < c.size {
 		f.mustNotBeFree(c, p)
 	}
-	freedFill.write(f.behindLink(p))
+	fill.Freed.Write(f.behindLink(p))
 }

@@ -108,6 +108,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -189,7 +190,7 @@ type Heap struct {
 
 	// damaged describes a free block that was written to, or was freed twice at the
 	// same time. It is nil if there is none, or if a panic has reported it.
-	damaged atomic.Pointer[damage]
+	damaged atomic.Pointer[fill.Damage]
 
 	// seize is held while caches are installed in the table or taken out.
 	seize     sync.Mutex

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -158,8 +159,8 @@ func (c *checked) alloc(op string, size, align int) (p uintptr, err error) {
 	*hd = checkedHeader{size: uint64(size), state: inUse, front: uint32(bits.TrailingZeros(uint(front))), whole: uint64(span.Find(base).Size), allocStack: stack}
 	hd.checksum = hd.checksumOf()
 	before, behind := hd.borders()
-	borderFill.write(before)
-	borderFill.write(behind)
+	fill.Border.Write(before)
+	fill.Border.Write(behind)
 	if c.stacks {
 		c.known[base] = *hd
 	}
@@ -172,11 +173,11 @@ func (c *checked) alloc(op string, size, align int) (p uintptr, err error) {
 	}
 	small := whole <= sizeclass.MaxSize
 	if small {
-		newFill.write(hd.content())
+		fill.New.Write(hd.content())
 	}
 	c.mu.Unlock()
 	if !small && hd.filled() {
-		newFill.write(hd.content())
+		fill.New.Write(hd.content())
 	}
 	account.Process.Notify()
 	return p, nil

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -38,13 +39,13 @@ const mostWrittenOver = 1 << 10
 
 // panicDamaged is Heap.panicDamaged: the free block of d was written to, and the caller would
 // have got the one at p, or none if p is 0.
-func (c *checked) panicDamaged(p uintptr, d *damage) {
+func (c *checked) panicDamaged(p uintptr, d *fill.Damage) {
 	c.lock("Heap")
 	if p != 0 {
 		c.blank(p, released)
 		c.freeBase(p)
 	}
-	at, report := c.writtenOver(d.block)
+	at, report := c.writtenOver(d.Block)
 	c.mu.Unlock()
 	if report != "" {
 		panicMisuse("Heap", at, "%s", report)

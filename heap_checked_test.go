@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/span"
 	"github.com/cheapgo/cheap/internal/testcall"
 )
@@ -215,7 +216,7 @@ func TestCheckedGoesOn(t *testing.T) {
 	// A large block that was to be handed out, while a free block is damaged, goes back, and is no damage.
 	h.Free(h.Malloc(100_000))
 	h.checked.empty()
-	h.note(damage{block: 16, size: 16, to: 16})
+	h.note(fill.Damage{Block: 16, Size: 16, To: 16})
 	wantMisuse(t, "Heap", func() { h.Malloc(100_000) }, "written to")
 	h.Free(h.Malloc(100_000))
 	if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 {

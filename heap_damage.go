@@ -1,25 +1,13 @@
 package cheap
 
 import (
-	"fmt"
 	"math/bits"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
-
-// A damage is what is known of a free block that was written to, or that was freed
-// twice at the same time.
-type damage struct {
-	block, size uintptr
-	twice       bool // it was freed twice, or a block behind it in a list was
-
-	// The bytes in [from, to) of the block were written to. If exact is false, the
-	// bytes that were are among these.
-	from, to uintptr
-	exact    bool
-}
 
 // noteDamage records that the free block at p was written to. The caller has
 // taken the block, and what its link led to, out of all lists and counts. It may
@@ -34,12 +22,12 @@ func (h *Heap) noteDamage(p uintptr) {
 
 // noteTwice is noteDamage for a block that was freed twice at the same time. The
 // block is the one at p, or one that p's list leads to.
-func (h *Heap) noteTwice(p uintptr) { h.note(damage{block: p, twice: true}) }
+func (h *Heap) noteTwice(p uintptr) { h.note(fill.Damage{Block: p, Twice: true}) }
 
 // note records d, unless something is recorded already.
 //
 //go:norace
-func (h *Heap) note(d damage) { h.damaged.CompareAndSwap(nil, &d) }
+func (h *Heap) note(d fill.Damage) { h.damaged.CompareAndSwap(nil, &d) }
 
 // mustBeUndamaged panics if noteDamage or noteTwice was called since the last such
 // panic. It frees the block at p before, unless p is 0: the caller gets the panic
@@ -63,34 +51,22 @@ func (h *Heap) panicDamaged(p uintptr) {
 	} else if p != 0 {
 		h.freeSlow("Heap.Free", nil, p)
 	}
-	if d.twice {
-		panicMisuse("Heap", d.block, "the block at %#x, or one behind it in a list of free blocks, was freed twice at the same time; look for two goroutines that free one block, or that use one Local", d.block)
-	}
-	panicWritten("Heap", *d)
-}
-
-// panicWritten panics because a free block was written to.
-func panicWritten(op string, d damage) {
-	where := fmt.Sprintf("%d bytes from byte %d on", d.to-d.from, d.from)
-	if !d.exact {
-		where = fmt.Sprintf("some of its first %d bytes", d.to)
-	}
-	panicMisuse(op, d.block, "the free block at %#x (%d bytes) was written to after it was freed: %s; look for a pointer that is used after Free", d.block, d.size, where)
+	panicMisuse("Heap", d.Block, "%s", d.Reason())
 }
 
 // lookAtDamage returns what was written to of the free block at p.
 //
 //go:norace
-func (h *Heap) lookAtDamage(p uintptr) damage {
+func (h *Heap) lookAtDamage(p uintptr) fill.Damage {
 	s := span.Find(p)
 	tag := s.LoadTag()
-	d := damage{block: p, size: s.Size, to: sizeclass.Quantum}
+	d := fill.Damage{Block: p, Size: s.Size, To: sizeclass.Quantum}
 	if tag>>span.KindBits != h.id || tag&span.KindMask >= span.KindGuarded {
 		return d // its span went back: a list led there because a block was freed twice
 	}
-	d.from, d.to, d.exact = headDamage(p, tag)
-	if d.from == d.to { // the canary is right, but not that of the list that the block is in
-		d.to, d.exact = sizeclass.Quantum, false
+	d.From, d.To, d.Exact = headDamage(p, tag)
+	if d.From == d.To { // the canary is right, but not that of the list that the block is in
+		d.To, d.Exact = sizeclass.Quantum, false
 	}
 	return d
 }

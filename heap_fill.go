@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -22,55 +23,9 @@ import (
 //
 // The word detects that one freed block was copied over another. Units keep their bytes while no
 // heap has them (span.FreeFilled), unless the system takes their memory, which reads as 0 then.
-//
-// If a program passes a block to C's free, glibc reads its size in the border before it. The bits of
-// 0xB6 mean a mapping, which the address contradicts, so glibc ends the program. Those of 0xB5 led to
-// an arena that the start of the region was taken for.
-
-// A fillPage is a page of bytes that are equal.
-type fillPage [4 << 10]byte
-
-var borderFill, newFill, freedFill, zeroFill = fillOf(0xB6), fillOf(0xA5), fillOf(0xDF), fillOf(0)
-
-func fillOf(v byte) *fillPage {
-	f := new(fillPage)
-	for i := range f {
-		f[i] = v
-	}
-	return f
-}
-
-// write fills b.
-func (f *fillPage) write(b []byte) {
-	for len(b) > 0 {
-		b = b[copy(b, f[:]):]
-	}
-}
-
-// changed returns the range of bytes of b that write has not left: from is the first of them,
-// and to is behind the last.
-func (f *fillPage) changed(b []byte) (from, to int) {
-	for rest := b; ; rest = rest[len(f):] {
-		if len(rest) <= len(f) {
-			if string(rest) == string(f[:len(rest)]) {
-				return 0, 0
-			}
-			break
-		}
-		if string(rest[:len(f)]) != string(f[:]) {
-			break
-		}
-	}
-	for b[from] == f[0] {
-		from++
-	}
-	for to = len(b); b[to-1] == f[0]; to-- {
-	}
-	return from, to
-}
 
 // freedWord is the first word of the contents of a freed block. Its upper bytes are those of
-// freedFill, so it is no address.
+// fill.Freed, so it is no address.
 func (hd *checkedHeader) freedWord() [8]byte {
 	x := hd.size ^ uint64(hd.user())*mixFactor
 	x = (x ^ x>>32) * mixFactor >> 16
@@ -79,21 +34,21 @@ func (hd *checkedHeader) freedWord() [8]byte {
 		b[i] = byte(x >> (8 * i))
 	}
 	b[0] |= 0x80 // no zero, small number or letter: one of these that is written is a change
-	b[6], b[7] = freedFill[0], freedFill[0]
+	b[6], b[7] = fill.Freed[0], fill.Freed[0]
 	return b
 }
 
 // fillFreed fills the contents of a block that is freed.
 func (hd *checkedHeader) fillFreed() {
 	b, word := hd.content(), hd.freedWord()
-	freedFill.write(b[copy(b, word[:]):])
+	fill.Freed.Write(b[copy(b, word[:]):])
 }
 
 // changedFreed returns the range of bytes of the contents that fillFreed has not left.
 func (hd *checkedHeader) changedFreed() (from, to int) {
 	b, word := hd.content(), hd.freedWord()
 	n := min(len(b), len(word))
-	if from, to = freedFill.changed(b[n:]); from < to {
+	if from, to = fill.Freed.Changed(b[n:]); from < to {
 		from, to = n+from, n+to
 	}
 	for i := n - 1; i >= 0; i-- {
@@ -110,7 +65,7 @@ func fillUnits(s *span.Span, base uintptr) {
 	if s.Space != 0 || span.Commit(base, size) != nil {
 		return
 	}
-	freedFill.write(unsafe.Slice((*byte)(osmem.Pointer(base)), size)) // the units are the block's
+	fill.Freed.Write(unsafe.Slice((*byte)(osmem.Pointer(base)), size)) // the units are the block's
 	s.Filled = true
 }
 
@@ -129,13 +84,13 @@ func (c *checked) mustBeAsFreed(op string, base uintptr, was blockState) {
 		}
 	case was&stateNew != 0 && s.Filled && was&stateZeroed == 0:
 		b := unsafe.Slice((*byte)(osmem.Pointer(base+sizeclass.Quantum)), s.Size-sizeclass.Quantum)
-		if from, to := freedFill.changed(b); from < to {
+		if from, to := fill.Freed.Changed(b); from < to {
 			at, report = base, writtenText(base, s.Size, from+sizeclass.Quantum, to+sizeclass.Quantum)
 		}
 	case was&stateNew != 0: // nothing is known of the memory
 	case was&stateZeroed != 0: // its pages were released
 		b := unsafe.Slice((*byte)(osmem.Pointer(base+sizeclass.Quantum)), s.Size-sizeclass.Quantum)
-		if from, to := zeroFill.changed(b); from < to {
+		if from, to := fill.Zero.Changed(b); from < to {
 			at, report = base, writtenText(base, s.Size, from+sizeclass.Quantum, to+sizeclass.Quantum)
 		}
 	default: // not c.writtenFree, which poisons the block again
@@ -159,13 +114,13 @@ func (c *checked) mustBeAsFreed(op string, base uintptr, was blockState) {
 func writtenUnits(s *span.Span, base uintptr) (at uintptr, report string) {
 	b := unsafe.Slice((*byte)(osmem.Pointer(base)), s.Size)
 	first, last := 0, 0
-	for off := 0; off < len(b); off += len(freedFill) {
-		page := b[off:min(len(b), off+len(freedFill))]
-		from, to := freedFill.changed(page)
+	for off := 0; off < len(b); off += len(fill.Freed) {
+		page := b[off:min(len(b), off+len(fill.Freed))]
+		from, to := fill.Freed.Changed(page)
 		if from == to {
 			continue
 		}
-		if f, t := zeroFill.changed(page); f == t {
+		if f, t := fill.Zero.Changed(page); f == t {
 			continue
 		} else if page[0] == 0 && page[len(page)-1] == 0 {
 			from, to = f, t
@@ -194,7 +149,7 @@ func (h *Heap) fillSpan(s *span.Span) bool {
 		if stateOf(link) == 0 { // it has the header of its last user
 			hd := headerAt(p)
 			if from, to, exact := hd.written(); from < to {
-				h.note(damage{block: p, size: s.Size, from: from, to: to, exact: exact})
+				h.note(fill.Damage{Block: p, Size: s.Size, From: from, To: to, Exact: exact})
 			}
 		}
 		p = nextOf(link)
@@ -202,7 +157,7 @@ func (h *Heap) fillSpan(s *span.Span) bool {
 	if span.Commit(s.Base, span.UnitSize) != nil {
 		return false
 	}
-	freedFill.write(unsafe.Slice((*byte)(osmem.Pointer(s.Base)), span.UnitSize)) // the unit is the heap's
+	fill.Freed.Write(unsafe.Slice((*byte)(osmem.Pointer(s.Base)), span.UnitSize)) // the unit is the heap's
 	return true
 }
 
@@ -216,13 +171,13 @@ func (hd *checkedHeader) written() (from, to uintptr, exact bool) {
 	}
 	user := hd.user() - uintptr(unsafe.Pointer(hd))
 	before, behind := hd.borders()
-	if f, t := borderFill.changed(before); f < t {
+	if f, t := fill.Border.Changed(before); f < t {
 		return user - uintptr(borderBefore) + uintptr(f), user - uintptr(borderBefore) + uintptr(t), true
 	}
 	if f, t := hd.changedFreed(); f < t {
 		return user + uintptr(f), user + uintptr(t), true
 	}
-	if f, t := borderFill.changed(behind); f < t {
+	if f, t := fill.Border.Changed(behind); f < t {
 		return user + uintptr(hd.size) + uintptr(f), user + uintptr(hd.size) + uintptr(t), true
 	}
 	return 0, 0, true
@@ -243,6 +198,6 @@ func (c *checked) blank(base uintptr, state uint32) {
 	*hd = checkedHeader{state: state, front: uint32(bits.TrailingZeros(headerBytes)), whole: uint64(s.Size)}
 	hd.checksum = hd.checksumOf()
 	before, behind := hd.borders()
-	borderFill.write(before)
-	borderFill.write(behind)
+	fill.Border.Write(before)
+	fill.Border.Write(behind)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -95,11 +96,11 @@ func (hd *checkedHeader) become(state uint32) {
 // damaged says what was written to of the header and the borders of a block, or "".
 func (hd *checkedHeader) damaged() string {
 	before, behind := hd.borders()
-	if from, to := borderFill.changed(before); from < to {
+	if from, to := fill.Border.Changed(before); from < to {
 		return fmt.Sprintf("the %s was written to before its start: %d bytes from byte %d on; look for an index below 0%s",
 			hd.name(), to-from, from-borderBefore, hd.stacksText())
 	}
-	if from, to := borderFill.changed(behind); from < to {
+	if from, to := fill.Border.Changed(behind); from < to {
 		return fmt.Sprintf("the %s was written to behind its end: %d bytes from byte %d on; look for an index or a length that is too large%s",
 			hd.name(), to-from, int(hd.size)+from, hd.stacksText())
 	}

@@ -46,11 +46,12 @@ var imports = map[string][]string{
 	"internal/resident": {
 		"internal/account", "internal/census", "internal/cgroup", "internal/figure", "internal/osmem", "internal/procfs", "internal/span", "golang.org/x/sys/unix",
 	},
-	"internal/guard":    {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
-	"internal/giveback": {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
+	"internal/guard":     {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/heap/fill": {},
+	"internal/giveback":  {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
 
 	".": {
-		"internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/guard", "internal/leaks", "internal/osmem", "internal/percpu",
+		"internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/guard", "internal/heap/fill", "internal/leaks", "internal/osmem", "internal/percpu",
 		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 
