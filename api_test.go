@@ -3,10 +3,14 @@ package cheap
 import (
 	"errors"
 	"math"
+	"math/bits"
+	"runtime"
+	"slices"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/testheap"
 )
 
 // TestDefaultHeapStays asks the default heap to end. It refuses, and works on.
@@ -53,7 +57,32 @@ func TestUsableSizeOfAnyHeap(t *testing.T) {
 	if UsableSize(nil) != 0 {
 		t.Error("nil has a size")
 	}
-	wantMisuse(t, "UsableSize", func() { UsableSize(unsafe.Pointer(&global)) }, "not from a heap")
+	wantMisuse(t, "UsableSize", func() { UsableSize(unsafe.Pointer(&boxesOf)) }, "not from a heap")
+}
+
+// TestHugeSizes asks what is over a heap for sizes near the largest, under a limit and without one.
+func TestHugeSizes(t *testing.T) {
+	for _, limit := range []int64{64 << 20, 0} {
+		h := newHeap(t, HeapOptions{Limit: limit})
+		a := NewArena(h, 0)
+		for size := math.MaxInt; size > math.MaxInt-1000; size -= 7 {
+			for name, p := range map[string]unsafe.Pointer{
+				"Arena.Malloc":        a.Malloc(size),
+				"Arena.AlignedMalloc": a.AlignedMalloc(size, 64),
+				"MakeSlice":           unsafe.Pointer(unsafe.SliceData(MakeSlice[[7]byte](h, 0, size/7))),
+			} {
+				if p != nil {
+					t.Errorf("limit %d: %s(%#x) = %p", limit, name, size, p)
+				}
+			}
+		}
+		if p := newFixed(h, 1<<(bits.UintSize-3), 0, 0).Malloc(1); p != nil {
+			t.Errorf("limit %d: a huge block of a FixedBlock: %p", limit, p)
+		}
+		if err := a.Destroy(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 // TestTry calls the methods that return errors, where there is memory, where the
@@ -108,4 +137,57 @@ func TestSmallHelpers(t *testing.T) {
 	h.Free(p)
 	wantMisuse(t, "NewFallback", func() { NewFallback(nil, h) }, "nil")
 	wantMisuse(t, "NewArena", func() { NewArena(nil, 0) }, "nil")
+}
+
+// TestNumberOnAnyStack frees numbers that the caller has in a pointer variable, in
+// goroutines whose stack ends, and is copied, in each part of Free. The runtime accepts
+// any number from 4,096 on. By default each depth has one of the numbers, and with the flag
+// it has all: the heap reads what the system knows of the process to name each.
+func TestNumberOnAnyStack(t *testing.T) {
+	h := newHeap(t, HeapOptions{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	f := newFixed(h, 64, 0, 0)
+	f.Free(f.Malloc(1))
+	defer f.Destroy()
+	numbers := []uint64{4096, 4097, 65_535, 1<<31 + 1, 1<<47 - 8, 1 << 47, math.MaxUint}
+	numbers = slices.DeleteFunc(numbers, func(n uint64) bool { return n > math.MaxUint }) // on 32-bit systems
+	for i, n := range numbers {
+		for op, free := range map[string]func(unsafe.Pointer){"Heap.Free": h.Free, "Local.Free": l.Free, "FixedBlock.Free": f.Free} {
+			for depth := range 60 {
+				if !*testheap.Long && depth%len(numbers) != i {
+					continue
+				}
+				panicked := make(chan any)
+				go func() { panicked <- freeAtDepth(depth, free, testheap.AnyPointer(uintptr(n))) }()
+				mustAccuse(t, op, uintptr(n), func() { panic(<-panicked) })
+			}
+		}
+	}
+}
+
+// freeAtDepth calls freeInFrame behind so many frames.
+//
+//go:noinline
+func freeAtDepth(depth int, free func(unsafe.Pointer), p unsafe.Pointer) (v any) {
+	var frame [40]byte
+	if depth > 0 {
+		v = freeAtDepth(depth-1, free, p)
+	} else {
+		v = freeInFrame(free, p)
+	}
+	runtime.KeepAlive(&frame)
+	return v
+}
+
+// freeInFrame calls free for p, which is in a variable of its frame, and returns what
+// free panics with.
+//
+//go:noinline
+func freeInFrame(free func(unsafe.Pointer), p unsafe.Pointer) (v any) {
+	defer func() { v = recover() }()
+	for _, q := range []unsafe.Pointer{nil, p, p} {
+		free(q)
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/bump"
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
 )
@@ -30,7 +31,7 @@ type Arena struct {
 	firstLeft int
 	home      *arenaBox
 	moved     bool
-	life      *life
+	life      *heap.Life
 
 	state  arenaState
 	cur    int // the current chunk's index in mem.chunks; -1 where there is none
@@ -129,7 +130,7 @@ func (a *Arena) allocSlow(size int) unsafe.Pointer {
 // if align is not a power of two.
 func (a *Arena) AlignedMalloc(size, align int) unsafe.Pointer {
 	a.mustBeUsable("AlignedMalloc")
-	mustBePowerOfTwo("Arena.AlignedMalloc", align)
+	heap.MustBePowerOfTwo("Arena.AlignedMalloc", align)
 	if size < 0 {
 		panicMisuse("Arena.AlignedMalloc", 0, "the size %d is negative", size)
 	}

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/percpu"
 )
 
@@ -158,7 +159,7 @@ func getArenaSlow() *Arena {
 // runs cleanups may use both.
 func newPooledArena(inner Allocator, home *arenaBox) *Arena {
 	a := NewArena(inner, pooledChunk)
-	a.home, a.life = home, new(life)
+	a.home, a.life = home, new(heap.Life)
 	a.mem.pooled = true
 	a.state = arenaPut
 	a.mem.newChunk() // if there is no memory for it, Malloc tries again

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/testheap"
 	"github.com/cheapgo/cheap/internal/testwait"
 )
 
@@ -36,7 +38,7 @@ func TestPooledArenaIsReused(t *testing.T) {
 	for range 100 {
 		GetArena().Put()
 	}
-	if n := runtime.NumCgoCall() - calls; n > fewCgoCalls() {
+	if n := runtime.NumCgoCall() - calls; n > testheap.FewCgoCalls() {
 		t.Errorf("%d cgo calls", n)
 	}
 }
@@ -228,5 +230,26 @@ func BenchmarkPooledArena(b *testing.B) {
 			a.Malloc(100)
 			a.Malloc(1000)
 		}()
+	}
+}
+
+// TestPooledArenaFinalizer sets a finalizer on an arena of the pool, which collects. Until then the
+// arena has not lost its memory.
+func TestPooledArenaFinalizer(t *testing.T) {
+	done := make(chan bool, 1)
+	testcall.Aside(func() {
+		a := GetArena()
+		a.Malloc(64)
+		runtime.SetFinalizer(a, func(a *Arena) {
+			testheap.Collect()
+			done <- len(a.mem.chunks) > 0
+		})
+	})
+	testwait.Until(t, "the finalizer has ended", func() bool {
+		runtime.GC()
+		return len(done) == 1
+	})
+	if !<-done {
+		t.Error("its memory is gone before its finalizer has run")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/testheap"
 )
 
 // oddAligned gives blocks that are aligned to 8 and not to 16.
@@ -247,8 +248,8 @@ func TestArenaMisuse(t *testing.T) {
 	wantMisuse(t, "Arena.Free", func() { a.Free(unsafe.Add(p, 1)) }, fmt.Sprintf("%#x", uintptr(p)+1))
 	wantMisuse(t, "Arena.Free", func() { a.Free(unsafe.Add(p, -16)) }, "not handed out")
 	wantMisuse(t, "Arena.Free", func() { a.Free(other.Malloc(1)) }, "outside")
-	wantMisuse(t, "Arena.Free", func() { a.Free(anyPointer(4096)) }, "outside")
-	wantMisuse(t, "Arena.Free", func() { a.Free(anyPointer(math.MaxUint &^ 15)) }, "outside")
+	wantMisuse(t, "Arena.Free", func() { a.Free(testheap.AnyPointer(4096)) }, "outside")
+	wantMisuse(t, "Arena.Free", func() { a.Free(testheap.AnyPointer(math.MaxUint &^ 15)) }, "outside")
 	wantMisuse(t, "Arena.Free", func() { NewArena(newFake(t), 0).Free(p) }, "outside")
 
 	m := a.Mark()
@@ -371,7 +372,7 @@ func TestArenaHotPath(t *testing.T) {
 	if n != 0 {
 		t.Errorf("%v Go allocations", n)
 	}
-	if n := runtime.NumCgoCall() - calls; n > fewCgoCalls() {
+	if n := runtime.NumCgoCall() - calls; n > testheap.FewCgoCalls() {
 		t.Errorf("%d cgo calls", n)
 	}
 }
@@ -394,4 +395,45 @@ func BenchmarkArena(b *testing.B) {
 			a.Release(m)
 		}
 	})
+}
+
+// A skewed is an AlignedAllocator that breaks its word: what AlignedMalloc returns is 16 bytes behind
+// where it should be. Malloc aligns to plain.
+type skewed struct {
+	*fakeAlloc
+	plain int
+}
+
+func (a skewed) AlignedMalloc(size, align int) unsafe.Pointer { return a.malloc(size, align, 16) }
+
+func (a skewed) Malloc(size int) unsafe.Pointer { return a.malloc(size, a.plain, a.plain) }
+
+// TestInnerAlignsToLess has an inner allocator of an Arena and of a FixedBlock return blocks that
+// are not aligned as they were to be. The blocks above are aligned and apart all the same, or a
+// panic says what is wrong.
+func TestInnerAlignsToLess(t *testing.T) {
+	inner := skewed{newFake(t), 16}
+	a := NewArena(inner, 0)
+	for _, align := range []int{32, 4096, 1 << 16} {
+		if p := a.AlignedMalloc(1<<17, align); uintptr(p)%uintptr(align) != 0 {
+			t.Errorf("%p of the arena is no multiple of %d", p, align)
+		}
+	}
+	a.FreeAll()
+	f := NewFixedBlock(inner, FixedBlockOptions{BlockSize: 64, Align: 64})
+	for range 3000 { // several chunks
+		if p := f.Malloc(64); p == nil || uintptr(p)%64 != 0 {
+			t.Fatalf("%p of the FixedBlock is no multiple of 64", p)
+		}
+	}
+	if err := f.DestroyAll(); err != nil || len(inner.blocks) != 0 {
+		t.Errorf("DestroyAll: %v; %d blocks are left", err, len(inner.blocks))
+	}
+
+	inner.plain = 4
+	f = NewFixedBlock(inner, FixedBlockOptions{BlockSize: 64})
+	wantMisuse(t, "FixedBlock.Malloc", func() { f.Malloc(64) }, "no multiple of 8")
+	if err := f.Destroy(); err != nil || len(inner.blocks) != 0 {
+		t.Errorf("Destroy: %v; %d blocks are left", err, len(inner.blocks))
+	}
 }

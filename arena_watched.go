@@ -3,6 +3,7 @@ package cheap
 import (
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
@@ -10,7 +11,7 @@ import (
 
 // fillsFreed says whether an Arena and a FixedBlock fill memory that is freed. It is true if
 // CHEAP_CHECK is set.
-var fillsFreed = checkAll != CheckNone
+var fillsFreed = heap.Checks()
 
 // fillRest fills the free part of the chunks, if CHEAP_CHECK is set, and has the address sanitizer
 // report each access to it.

@@ -9,9 +9,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 
 	_ "github.com/cheapgo/cheap/asan"
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/testchild"
 )
 
@@ -20,10 +20,7 @@ import (
 // CHEAP_TEST_ASAN is set.
 func init() {
 	if os.Getenv("CHEAP_TEST_ASAN") == "" {
-		poisonsBlocks = false
-		if std.checked.poisons = false; os.Getenv("CHEAP_CHECK") == "" {
-			checkAll, std.checked = CheckNone, nil
-		}
+		heap.Unwatch()
 	}
 }
 
@@ -35,9 +32,8 @@ func TestWatched(t *testing.T) {
 	}
 	var names []string
 	for _, test := range []func(*testing.T){
-		TestAttacks, TestHammerHeaps, TestHammerPooledArenas, TestArenaModel, TestArenaKeepsChunks,
-		TestFixedBlockModel, TestFixedBlockNested, TestFallbackTiers, TestAppend,
-		TestDestroyWithMappings, TestThousandHeaps, TestCheckedAlignments, TestCheckedTrim,
+		TestAttacks, TestHammerPooledArenas, TestArenaModel, TestArenaKeepsChunks, TestFixedBlockModel,
+		TestFixedBlockNested, TestFallbackTiers, TestAppend,
 	} {
 		names = append(names, path.Ext(runtime.FuncForPC(reflect.ValueOf(test).Pointer()).Name())[1:])
 	}
@@ -48,28 +44,5 @@ func TestWatched(t *testing.T) {
 		if err != nil || !strings.Contains(string(out), "\n--- PASS: "+name+" ") {
 			t.Fatalf("%s: %v\n%s", name, err, out)
 		}
-	}
-}
-
-// TestNoPoisonAfterDestroy has a block poisoned by a call that goes on while another goroutine
-// destroys the heap. The memory may be another heap's by then.
-func TestNoPoisonAfterDestroy(t *testing.T) {
-	output, status := testchild.Run(t, func() {
-		poisonsBlocks = true
-		SetDecay(-1) // the memory stays, and so may be touched
-		h, err := NewHeap(HeapOptions{Check: CheckBlocks})
-		if err != nil {
-			panic(err)
-		}
-		p := h.Malloc(100)
-		hd := headerAt(uintptr(unsafe.Add(p, -headerBytes)))
-		if err := h.DestroyAll(); err != nil {
-			panic(err)
-		}
-		h.checked.poison(hd)
-		rawBytes(p, 101)[100] = 1
-	})
-	if status != 0 || output != "" {
-		t.Errorf("status %d\n%s", status, output)
 	}
 }

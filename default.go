@@ -1,14 +1,13 @@
 package cheap
 
-import "unsafe"
+import (
+	"unsafe"
 
-// std is the heap of the package-level functions. It takes nothing from the
-// system before it is used.
-var std = func() *Heap {
-	h := &Heap{}
-	h.init(HeapOptions{})
-	return h
-}()
+	"github.com/cheapgo/cheap/internal/heap"
+)
+
+// std is the heap of the package-level functions.
+var std = (*Heap)(heap.Default())
 
 // Default returns the heap that [Malloc], [Calloc], [Realloc] and [Free] use. It
 // has no limit. It cannot be destroyed: its Destroy and DestroyAll panic.

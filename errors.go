@@ -3,7 +3,6 @@ package cheap
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 )
 
 var (
@@ -66,13 +65,6 @@ func mustHaveInner(op string, a Allocator) {
 	}
 }
 
-// mustBePowerOfTwo panics if align is not a power of two.
-func mustBePowerOfTwo(op string, align int) {
-	if align <= 0 || align&(align-1) != 0 {
-		panicMisuse(op, 0, "the alignment %d is not a power of two", align)
-	}
-}
-
 // mustBeUnshared panics if ok is false, which only a second goroutine can have caused that uses an
 // allocator for one.
 func mustBeUnshared(op string, ok bool) {
@@ -80,34 +72,3 @@ func mustBeUnshared(op string, ok bool) {
 		panicMisuse(op, 0, "two goroutines use it at the same time, so blocks may have two owners; give each its own, or hold a lock")
 	}
 }
-
-// mul returns n*size, and false if that overflows an int.
-func mul(n int, size uintptr) (uintptr, bool) {
-	hi, lo := bits.Mul(uint(n), uint(size))
-	return uintptr(lo), hi == 0 && int(lo) >= 0
-}
-
-// mustMul is mul of two numbers; it panics if one of them is negative.
-func mustMul(op string, count, size int) (n int, ok bool) {
-	if count < 0 || size < 0 {
-		panicMisuse(op, 0, "negative count or size (%d × %d)", count, size)
-	}
-	p, ok := mul(count, uintptr(size))
-	return int(p), ok
-}
-
-// noMemory wraps an error of the operating system. It is called under locks, and between
-// Enter and Leave of package race, where the detector would misread the locks of package
-// fmt. So the text is made when it is asked for. It is not inlined, to keep its callers
-// small.
-//
-//go:noinline
-func noMemory(err error) error { return &refusedError{err} }
-
-// A refusedError is an ErrNoMemory with its cause.
-type refusedError struct{ cause error }
-
-func (e *refusedError) Error() string { return ErrNoMemory.Error() + ": " + e.cause.Error() }
-
-// Unwrap returns ErrNoMemory and the cause.
-func (e *refusedError) Unwrap() []error { return []error{ErrNoMemory, e.cause} }

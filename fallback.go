@@ -1,6 +1,10 @@
 package cheap
 
-import "unsafe"
+import (
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/heap"
+)
 
 // A Fallback is an [Allocator] of two tiers. A request that fits goes to the first
 // tier, any other to the second; Free recognizes the tier by the address. The second
@@ -42,7 +46,7 @@ func (f *Fallback) Malloc(size int) unsafe.Pointer {
 // nil if no tier that size fits in can align that far. It panics if align is not a
 // power of two.
 func (f *Fallback) AlignedMalloc(size, align int) unsafe.Pointer {
-	mustBePowerOfTwo("Fallback.AlignedMalloc", align)
+	heap.MustBePowerOfTwo("Fallback.AlignedMalloc", align)
 	if first, ok := f.first.(AlignedAllocator); ok && size <= f.max {
 		if p := first.AlignedMalloc(size, align); p != nil {
 			return p

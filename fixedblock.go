@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/span"
@@ -90,7 +91,7 @@ func NewFixedBlock(inner Allocator, o FixedBlockOptions) *FixedBlock {
 	if o.Align == 0 {
 		o.Align = 16
 	}
-	mustBePowerOfTwo(op, o.Align)
+	heap.MustBePowerOfTwo(op, o.Align)
 	const most = 1 << (bits.UintSize - 3) // the allocator can ask for a chunk of twice that
 	if o.BlockSize <= 0 || max(o.BlockSize, o.Align, o.ChunkSize) > most || o.ChunkSize < 0 {
 		panicMisuse(op, 0, "blocks of %d bytes, aligned to %d, in chunks of %d; want 0 < BlockSize, 0 <= ChunkSize, and none above %d",
@@ -150,7 +151,7 @@ func (f *FixedBlock) Malloc(size int) unsafe.Pointer {
 // AlignedMalloc is like Malloc, for an address that is a multiple of align. It returns
 // nil if the blocks are not aligned that far. It panics if align is not a power of two.
 func (f *FixedBlock) AlignedMalloc(size, align int) unsafe.Pointer {
-	mustBePowerOfTwo("FixedBlock.AlignedMalloc", align)
+	heap.MustBePowerOfTwo("FixedBlock.AlignedMalloc", align)
 	if uintptr(align) > f.align {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/span"
@@ -352,7 +353,7 @@ func (f *FixedBlock) mustNotBeFree(c *fixedChunk, p uintptr) {
 func (f *FixedBlock) panicNotLive(c *fixedChunk, p uintptr) {
 	const op = "FixedBlock.Free"
 	if c == nil {
-		panicMisuse(op, p, "%#x is %s; this allocator has no block there: it was freed before, or is from another allocator", p, whatIs(p))
+		panicMisuse(op, p, "%#x is %s; this allocator has no block there: it was freed before, or is from another allocator", p, heap.WhatIs(p))
 	}
 	i := (p - c.base) / f.stride
 	start := c.base + i*f.stride

@@ -7,10 +7,14 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/testheap"
 )
 
 func TestNewFixedBlockMisuse(t *testing.T) {
@@ -60,17 +64,17 @@ func TestFixedBlockMisuse(t *testing.T) {
 			}
 			free(unsafe.Add(q, 1), "inside", fmt.Sprintf("%#x", uintptr(q)), "1 bytes")
 			free(unsafe.Add(q, size-1), "inside")
-			free(anyPointer(f.cur.base+f.cur.size-1), "never")
+			free(testheap.AnyPointer(f.cur.base+f.cur.size-1), "never")
 			for _, p := range []uintptr{f.cur.base - 1, f.cur.base + f.cur.size} {
-				if !f.Contains(anyPointer(p)) {
-					free(anyPointer(p), "is from another allocator")
+				if !f.Contains(testheap.AnyPointer(p)) {
+					free(testheap.AnyPointer(p), "is from another allocator")
 				}
 			}
 			free(other.Malloc(1), "a block of another allocator", "is from another allocator")
 			free(Malloc(size), "in memory of a heap", "is from another allocator")
 			free(unsafe.Pointer(new([64]byte)), "is from another allocator")
 			for _, n := range []uintptr{4096, math.MaxInt, math.MaxUint, math.MaxUint &^ 7, 1 << (bits.UintSize - 1)} {
-				free(anyPointer(n), "is from another allocator")
+				free(testheap.AnyPointer(n), "is from another allocator")
 			}
 
 			// Freed twice at any distance, as the only free block and as one of
@@ -281,3 +285,67 @@ type sameChunk struct{ mem []uint64 }
 
 func (a *sameChunk) Malloc(int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(a.mem)) }
 func (a *sameChunk) Free(unsafe.Pointer)       {}
+
+// TestFreedIsFilled looks, in a process with CHEAP_CHECK, what an arena has freed, and writes to a
+// free block of a FixedBlock.
+func TestFreedIsFilled(t *testing.T) {
+	if poison.Build {
+		return // the sanitizer reports the accesses themselves
+	}
+	output, status := testchild.Run(t, func() {
+		mustBeFilled := func(when string, p unsafe.Pointer) {
+			if v := *(*uint32)(p); v != 0xDFDFDFDF {
+				fmt.Printf("%s: freed memory holds %#x\n", when, v)
+			}
+		}
+		h, err := NewHeap(HeapOptions{})
+		if err != nil {
+			panic(err)
+		}
+		a := NewArena(h, 1024)
+		alloc := func() unsafe.Pointer {
+			p := a.Malloc(200)
+			*(*uint32)(p) = 1
+			return p
+		}
+		kept := alloc()
+		m := a.Mark()
+		blocks := []unsafe.Pointer{alloc(), alloc(), alloc(), alloc(), alloc(), alloc(), alloc()}
+		a.Release(m)
+		for _, p := range blocks {
+			mustBeFilled("Release", p)
+		}
+		if *(*uint32)(kept) != 1 {
+			fmt.Println("a live block was filled")
+		}
+		a.Reset()
+		mustBeFilled("Reset", kept)
+		a = GetArena()
+		p := alloc()
+		a.Put()
+		mustBeFilled("Put", p)
+
+		f := newFixed(h, 64, 0, 0)
+		for _, off := range []int{8, 50, 63} {
+			p := f.Malloc(64)
+			q := f.Malloc(0)
+			f.Free(p)
+			*(*byte)(unsafe.Add(p, off)) ^= 0x5A
+			v := testcall.Catch(func() { f.Malloc(1) })
+			if m, ok := v.(*MisuseError); !ok || m.Addr != uintptr(p) || !strings.Contains(m.Reason, fmt.Sprintf("1 bytes from byte %d on", off)) {
+				fmt.Printf("a write to byte %d: %v\n", off, v)
+			}
+			f.Free(q)
+			f.Free(f.Malloc(64)) // it goes on
+			if _, ok := testcall.Catch(func() { f.Free(p) }).(*MisuseError); !ok {
+				fmt.Println("a block was freed twice")
+			}
+		}
+		if err := f.Destroy(); err != nil {
+			fmt.Println(err)
+		}
+	}, "CHEAP_CHECK=blocks")
+	if output != "" || status != 0 {
+		t.Errorf("status %d\n%s", status, output)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/testheap"
 )
 
 // TestFixedBlockModel compares a FixedBlock with a list of its live blocks, over
@@ -190,7 +191,7 @@ func TestFixedBlockHotPath(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v Go allocations", n)
 	}
-	if n := runtime.NumCgoCall() - calls; n > fewCgoCalls() {
+	if n := runtime.NumCgoCall() - calls; n > testheap.FewCgoCalls() {
 		t.Errorf("%d cgo calls", n)
 	}
 }

@@ -1,118 +1,9 @@
 package cheap
 
-// # The heap
-//
-// A Heap is a set of spans, and a cache for each P.
-//
-// A span is 64 KiB, aligned to its size, and holds blocks of one size class. A
-// request above 64 KiB gets a span of its own. Package span hands out spans and
-// finds the record of a span from any address. Blocks are carved from a span when
-// they are needed: Carved in the record counts them, and the memory after the last
-// of them was never touched.
-//
-// The first word of a free block is a link: the address of the next block of its
-// list. The second word is a canary, which is computed from the link, the block's
-// own address and random keys. A block in use has no canary, because Malloc
-// clears it. So Free detects a block that is free already, and Malloc detects a
-// free block that was written to.
-//
-// # The files
-//
-//	heap.go           Heap; Malloc and Free if the P's cache serves
-//	heap_alloc.go     the steps of an allocation that misses the cache
-//	heap_free.go      the steps of a free that misses the cache
-//	heap_watched.go   the watchers: a CheckLevel, samples, guarded blocks
-//	heap_block.go     a free block, its link and its canary
-//	heap_cache.go     the cache of a P, or of a Local
-//	heap_class.go     a size class hands out blocks
-//	heap_sort.go      free blocks return to their spans
-//	heap_span.go      the spans of a size class
-//	heap_magazine.go  the magazines that a class keeps whole: the depot, and its bounds
-//	heap_large.go     blocks with a span of their own
-//	heap_calloc.go    Calloc
-//	heap_realloc.go   Realloc
-//	heap_usable.go    GoodSize, UsableSize, Owns
-//	heap_busy.go      what Destroy waits for
-//	heap_reclaim.go   giving memory back: consolidation, Trim, idle caches
-//	heap_destroy.go   the end of a heap
-//	heap_misuse.go    what a wrong address is, and the panics for it
-//	heap_damage.go    a free block that was written to, and the panic that says where
-//	heap_checked.go   heaps with a CheckLevel
-//	heap_checked_blocks.go  where their blocks come from, and the quarantine
-//	heap_checked_report.go  the block that was overrun, if the damage is found behind it
-//	heap_header.go    the header and the borders of such a block, and the reports
-//	heap_fill.go      what such a heap fills blocks with
-//	heap_guard.go     blocks between inaccessible pages
-//	heap_sample.go    the blocks that package inspect makes profiles of
-//	heap_stats.go     counting
-//	heap_race.go      what the race detector is told
-//	local.go          a cache that belongs to a goroutine
-//	local_cache.go    how an idle Local loses its cache
-//
-// # The way of an allocation, and of a free
-//
-// Malloc takes a block from the list of the P's cache, pinned: no lock, no atomic write; only the
-// cache and the block are touched. The head of heap_alloc.go numbers the steps if the list is
-// empty.
-//
-// Free finds the span's record by the address; checks that the span belongs to this heap, that the
-// address is the start of a carved block, and that the block has no canary; and puts the block on
-// the list of the P's cache. The head of heap_free.go numbers the steps if the list is full.
-//
-// So any goroutine may free any block, and the cache of its P gets the block.
-//
-// # Concurrency
-//
-// A cache is touched by the goroutine that is pinned to its P, or by the goroutine
-// that took it with percpu.Table.Seize, which waits until no goroutine is pinned to
-// it. Locks are taken in this order: Heap.seize, Heap.large.mu, class.mu, the locks
-// of package span. No lock is held while pinned, and no goroutine pins itself while
-// it holds a lock other than seize.
-//
-// A pinned section does not panic. If one of its checks fails, the slow path, which
-// is not pinned, checks again, and the panic is there.
-//
-// # A free block that was written to
-//
-// The canary of such a block is wrong, and its link cannot be trusted. The slow
-// path that finds the block drops the rest of the list from all counts and calls
-// Heap.noteDamage. Slow paths end with Heap.mustBeUndamaged, which panics if damage
-// was noted.
-//
-// # A block that is freed twice at the same time
-//
-// Free checks for a canary and then writes one, without an atomic instruction. So
-// two calls for one block may both find none. Then the block is in the lists of two
-// caches. It has one link, so the two lists have the same blocks from there on. The
-// heap detects that later, and reports it as it reports a free block that was
-// written to. Until then no span with a block in use goes to another heap, and no
-// list leads to a span of another heap:
-//
-//   - The canary of a block in the list of its span differs from other canaries by a
-//     bit. No cache takes such a block, and class.sort does not sort it again.
-//   - Before a span goes back, class.isWhole checks the canary of each block.
-//   - The canary depends on the heap and on the class. A list that leads to memory
-//     of another heap ends there.
-//
-// There are two exceptions, which the documentation of the package names. The
-// second call of Free may be interrupted between its check and its write, until the
-// block's memory belongs to another heap. Or two goroutines may take the block off
-// the two lists at the same moment; then one of them uses it after the other has
-// freed it.
-
 import (
-	"cmp"
-	"errors"
-	"sync"
-	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/heap/fill"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/heap"
 )
 
 // HeapOptions configure a [Heap]. The zero value is the default.
@@ -173,106 +64,18 @@ type HeapOptions struct {
 //
 // A Heap is made by [NewHeap]; the zero value is not usable. If a Heap becomes
 // unreachable without Destroy, its memory is never released.
-type Heap struct {
-	// Read by every Malloc and Free, and written once.
-
-	id     uintptr // the number in the tags of its spans; 0 in the zero Heap
-	closed atomic.Bool
-	_      [64]byte
-
-	busy atomic.Int64 // goroutines between begin and end
-	_    [56]byte
-
-	caches percpu.Table // of cache
-
-	_       [64]byte
-	account *account.Account
-
-	// damaged describes a free block that was written to, or was freed twice at the
-	// same time. It is nil if there is none, or if a panic has reported it.
-	damaged atomic.Pointer[fill.Damage]
-
-	// seize is held while caches are installed in the table or taken out.
-	seize     sync.Mutex
-	locals    *localCache  // the first open one; under seize
-	gone      tally        // the counts of caches that no longer exist; under seize
-	numPlaces atomic.Int32 // 1 + the highest place that has a cache; written under seize
-
-	// For consolidation, which is done before the heap grows: see consolidate.
-	grew           atomic.Bool  // a span or large block was taken; see dropIdle
-	consolidateAt  atomic.Int64 // it is due when the heap holds at least this many bytes
-	consolidations atomic.Int64 // how often it was done
-
-	large struct {
-		mu                     sync.Mutex // held while a large block is allocated, freed or resized
-		blocks, bytes, mallocs atomic.Int64
-	}
-
-	classes [sizeclass.Count]class
-
-	regions span.Regions // where the spans of the heap are, and have been
-
-	emptyings atomic.Int64 // how often emptyCaches has begun; written under seize
-
-	watched atomic.Bool // the heap has a watcher, or had one: heap_watched.go; written under seize
-
-	sampled atomic.Pointer[samples] // nil until a block is sampled
-
-	guardHeld atomic.Int64 // bytes charged for guarded blocks
-
-	checked *checked // nil with CheckNone
-
-	huge bool // HeapOptions.HugePages
-
-	onLimit   func(size int, err error) // HeapOptions.OnLimit
-	limitTold atomic.Int64              // when onLimit was last called, in nanoseconds after processStart; 0 means never
-}
-
-// heapIDs counts all heaps that were ever made.
-var heapIDs atomic.Uintptr
+type Heap heap.Heap
 
 // NewHeap makes a heap. Before the first Malloc the heap takes only a few pages
 // of metadata from the operating system. If the operating system refuses these,
 // the error wraps [ErrNoMemory].
 func NewHeap(o HeapOptions) (*Heap, error) {
-	if o.Limit < 0 {
-		panicMisuse("NewHeap", 0, "HeapOptions.Limit is negative (%d)", o.Limit)
-	}
-	if err := span.Init(); err != nil {
-		return nil, noMemory(err)
-	}
-	if o.Quarantine < 0 || o.Check < CheckNone || o.Check > CheckStacks {
-		panicMisuse("NewHeap", 0, "HeapOptions.Quarantine or Check is out of range (%d, %d)", o.Quarantine, o.Check)
-	}
-	h := &Heap{onLimit: o.OnLimit, huge: o.HugePages}
-	h.init(o)
-	if h.id<<span.KindBits>>span.KindBits != h.id {
-		return nil, errors.New("cheap: NewHeap: more heaps were made than a word can number")
-	}
-	return h, nil
+	h, err := heap.New(heap.Options{
+		Name: o.Name, Limit: o.Limit, Check: heap.CheckLevel(o.Check), Quarantine: o.Quarantine,
+		HugePages: o.HugePages, OnLimit: o.OnLimit,
+	})
+	return (*Heap)(h), err
 }
-
-func (h *Heap) init(o HeapOptions) {
-	h.id = heapIDs.Add(1)
-	for c := range h.classes {
-		cl := &h.classes[c]
-		cl.tag = h.id<<span.KindBits | uintptr(c)
-		cl.factor = factorOf(cl.tag)
-	}
-	h.account = account.Process.Open(account.Options{Name: cmp.Or(o.Name, "cheap.Heap"), Limit: o.Limit, Live: h.live})
-	if level := max(o.Check, checkAll); level != CheckNone {
-		h.checked = newChecked(h, level, o.Quarantine)
-		h.watched.Store(true)
-		numChecked.Add(1)
-	}
-	heaps.Store(h, nil) // before watch reads the rates: whoever changes a rate later finds the heap
-	h.seize.Lock()
-	h.watch()
-	h.seize.Unlock()
-}
-
-// numChecked counts the heaps with a CheckLevel that were ever made.
-var numChecked atomic.Int64
 
 // Malloc returns a block of at least size bytes. Its contents are undefined. A
 // size of 0 gives a distinct block; a negative size panics.
@@ -283,32 +86,7 @@ var numChecked atomic.Int64
 //
 // The caller owns the block until it passes it to Free. The block must not hold
 // the only reference to Go memory.
-//
-//go:norace
-//go:nosplit
-func (h *Heap) Malloc(size int) unsafe.Pointer {
-	if uint(size) <= sizeclass.MaxSize {
-		slot := h.caches.Pin()
-		if slot != 0 {
-			cc := cacheAt(slot).at(uintptr(sizeclass.Of(size)))
-			if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
-				b := blockAt(p)
-				link := b.link
-				if b.canary == checksum(p, link, cc.factor) {
-					cc.head = nextOf(link)
-					cc.takes++
-					b.canary = 0
-					h.caches.Unpin(slot)
-					handedOut(p, stateOf(link))
-					return osmem.Pointer(p)
-				}
-			}
-		}
-		h.caches.Unpin(slot)
-	}
-	p, _ := h.allocSlow("Heap.Malloc", nil, size, sizeclass.Quantum)
-	return osmem.Pointer(p)
-}
+func (h *Heap) Malloc(size int) unsafe.Pointer { return (*heap.Heap)(h).Malloc(size) }
 
 // Free frees a block. It ignores a nil pointer.
 //
@@ -316,32 +94,91 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 // [MisuseError] that says what ptr is: a block that is free already, the inside of
 // a block, a block of another heap, memory that no heap gave out. The package
 // documentation says which mistakes cannot be detected.
-//
-//go:norace
-//go:nosplit
-func (h *Heap) Free(ptr unsafe.Pointer) {
-	p := uintptr(ptr)
-	h.freeing(p)
-	slot := h.caches.Pin()
-	if slot != 0 {
-		table := span.TableOf(p)
-		if table == 0 {
-			goto slow
-		}
-		s, k := table.Record(p), cacheAt(slot)
-		if c := s.LoadTag() - k.base; c < sizeclass.Count {
-			if startsBlock(s, p) {
-				cc := k.at(c)
-				if !blockAt(p).isFree(p, cc.factor) {
-					if cc.push(p) {
-						h.caches.Unpin(slot)
-						return
-					}
-				}
-			}
-		}
-	}
-slow:
-	h.caches.Unpin(slot)
-	h.freeSlow("Heap.Free", nil, p)
+func (h *Heap) Free(ptr unsafe.Pointer) { (*heap.Heap)(h).Free(ptr) }
+
+// TryMalloc is like [Heap.Malloc], but returns an error instead of nil. The error
+// wraps [ErrLimit] if the limit is reached, and [ErrNoMemory] if the operating
+// system has no memory.
+func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) { return (*heap.Heap)(h).TryMalloc(size) }
+
+// AlignedMalloc is like [Heap.Malloc], for an address that is a multiple of align.
+// It panics if align is not a power of two.
+func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
+	return (*heap.Heap)(h).AlignedMalloc(size, align)
 }
+
+// Calloc returns a zeroed block for count elements of size bytes each. It returns
+// nil if there is no memory, as [Heap.Malloc] does, and if the product overflows.
+// Memory that comes fresh from the operating system is zero already; Calloc does
+// not write to it again.
+func (h *Heap) Calloc(count, size int) unsafe.Pointer { return (*heap.Heap)(h).Calloc(count, size) }
+
+// TryCalloc is like [Heap.Calloc], but returns an error instead of nil. The error wraps
+// [ErrLimit] or [ErrNoMemory].
+func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
+	return (*heap.Heap)(h).TryCalloc(count, size)
+}
+
+// Realloc resizes the block at ptr to at least size bytes and returns its address,
+// which changes if the block cannot be resized in place. The contents are kept,
+// up to the smaller of the two sizes. If there is no memory, Realloc returns nil
+// and the block at ptr stays as it is.
+//
+// With a nil ptr Realloc is Malloc. A size of 0 gives a block of size 0; it does
+// not free. Realloc panics if ptr is not the start of a live block of this heap;
+// see [Heap.Free]. A block from AlignedMalloc keeps its alignment only as long as
+// it stays in place.
+//
+// A large block that cannot grow in place needs room for both sizes under the limit,
+// because it is copied. On Linux a block of 16 MiB or more (1 MiB on 32-bit systems)
+// needs room for the difference only: its pages move to other addresses. On 64-bit
+// systems so do those of a block of 1 MiB or more that is to have 16 MiB or more, if
+// there is no room for a copy.
+func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
+	return (*heap.Heap)(h).Realloc(ptr, size)
+}
+
+// TryRealloc is like [Heap.Realloc], but returns an error instead of nil. The error
+// wraps [ErrLimit] or [ErrNoMemory].
+func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
+	return (*heap.Heap)(h).TryRealloc(ptr, size)
+}
+
+// GoodSize returns the usable size, in bytes, of the block that a [Heap]
+// returns for a request of size bytes: the block size of its size class, or, for
+// more than 64 KiB, whole pages of the operating system. Above 128 bytes the
+// block is at most an eighth larger than size, or less than a page larger where pages
+// have more than 4 KiB: with pages of 64 KiB a block of 65 KiB takes 128. It is not for
+// AlignedMalloc, whose blocks may be larger. GoodSize panics if size is negative, or
+// so large that rounding it up overflows.
+func GoodSize(size int) int { return heap.GoodSize(size) }
+
+// UsableSize returns the size in bytes of the block at ptr, a live block of any
+// heap of this package. It may be larger than the size that was asked for; the
+// caller may use all of it. UsableSize returns 0 for nil, and panics if ptr is
+// not the start of a live block of a heap.
+func UsableSize(ptr unsafe.Pointer) int { return heap.UsableSize(ptr) }
+
+// UsableSize returns the size in bytes of the block at ptr, which may be larger
+// than the size that was asked for; the caller may use all of it. It returns 0
+// for nil. It panics if ptr is not the start of a live block of this heap; see
+// [Heap.Free].
+func (h *Heap) UsableSize(ptr unsafe.Pointer) int { return (*heap.Heap)(h).UsableSize(ptr) }
+
+// Owns reports whether ptr is the start of a live block of this heap. ptr may
+// have any value.
+func (h *Heap) Owns(ptr unsafe.Pointer) bool { return (*heap.Heap)(h).Owns(ptr) }
+
+// Destroy releases everything that the heap holds to the operating system. If
+// there are live blocks, it releases nothing and returns a [LiveError]; the blocks
+// and the heap stay usable. After a Destroy that returned nil, Destroy and DestroyAll
+// return [ErrDestroyed], Free of nil does nothing, and all other methods panic.
+//
+// Destroy must not run at the same time as other methods of the heap. If it does,
+// those may panic, but other heaps are not harmed. The heap of [Default] cannot be
+// destroyed: Destroy panics.
+func (h *Heap) Destroy() error { return (*heap.Heap)(h).Destroy() }
+
+// DestroyAll is like [Heap.Destroy], but frees live blocks, too. Neither Go nor C may
+// use the blocks afterwards.
+func (h *Heap) DestroyAll() error { return (*heap.Heap)(h).DestroyAll() }

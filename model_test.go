@@ -239,7 +239,7 @@ func (m *machine) misuse(i, n int) {
 	offsets := [...]int{0, 1, 8, 16, 32, -1, -16, 48, 4096, span.UnitSize, -span.UnitSize, span.RegionSize}
 	addr += uintptr(offsets[n%len(offsets)])
 	b, inside := m.live.Find(addr)
-	if _, v := judge(addr, m.h.id); osmem.GoBacked && v > spanUncarved {
+	if s := span.Lookup(addr); osmem.GoBacked && (s == nil || s.LoadTag() == 0) {
 		return // it may be Go memory that is free, of which no pointer may exist
 	}
 	p := osmem.Pointer(addr)

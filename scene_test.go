@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/testwait"
@@ -398,9 +399,7 @@ func (s *scene) end() (sum deeds) {
 	for _, h := range []*Heap{s.shared[0], s.shared[1], s.under} {
 		testwait.Until(s.t, "the caches of dropped Locals are gone", func() bool {
 			runtime.GC()
-			h.seize.Lock()
-			defer h.seize.Unlock()
-			return h.locals == nil
+			return !(*heap.Heap)(h).HasLocals()
 		})
 		if h == s.under {
 			sum.mallocs += h.Stats().Mallocs

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/pointerfree"
 )
 
@@ -25,14 +26,14 @@ func New[T any](a Allocator) *T {
 		mustBePointerFree("New", t)
 	}
 	var zero T
-	p := a.Malloc(int(unsafe.Sizeof(zero)))
+	p := malloc(a, int(unsafe.Sizeof(zero)))
 	clearBytes(p, unsafe.Sizeof(zero))
 	return (*T)(p) // p has the size of a T, and its alignment, 16, suits every T that passes
 }
 
 // Delete frees the T at p, which [New] allocated from a. It ignores a nil p. It is
 // a.Free(unsafe.Pointer(p)).
-func Delete[T any](a Allocator, p *T) { a.Free(unsafe.Pointer(p)) }
+func Delete[T any](a Allocator, p *T) { free(a, unsafe.Pointer(p)) }
 
 // MakeSlice allocates a slice of length len and capacity cap from a. All elements up
 // to cap are zero. It returns nil if a has no memory for it, or if the size in bytes
@@ -49,7 +50,7 @@ func MakeSlice[T any](a Allocator, len, cap int) []T {
 		panicMisuse("MakeSlice", 0, "length %d with capacity %d; want 0 <= length <= capacity", len, cap)
 	}
 	var zero T
-	size, ok := mul(cap, unsafe.Sizeof(zero))
+	size, ok := heap.Mul(cap, unsafe.Sizeof(zero))
 	if !ok {
 		return nil
 	}
@@ -84,7 +85,24 @@ func Append[T any](a Allocator, s []T, elems ...T) ([]T, error) {
 // FreeSlice frees the block of s, which is from [MakeSlice] or [Append] with the same
 // allocator, or a slice of it that starts at the same element. It ignores a nil slice.
 func FreeSlice[T any](a Allocator, s []T) {
-	a.Free(unsafe.Pointer(unsafe.SliceData(s))) // the block, also if the capacity is 0
+	free(a, unsafe.Pointer(unsafe.SliceData(s))) // the block, also if the capacity is 0
+}
+
+// malloc is a.Malloc. The method of a Heap is inlined if the type is known, and else calls another one.
+func malloc(a Allocator, size int) unsafe.Pointer {
+	if h, ok := a.(*Heap); ok {
+		return h.Malloc(size)
+	}
+	return a.Malloc(size)
+}
+
+// free is a.Free, as malloc is a.Malloc.
+func free(a Allocator, p unsafe.Pointer) {
+	if h, ok := a.(*Heap); ok {
+		h.Free(p)
+		return
+	}
+	a.Free(p)
 }
 
 // tryAlloc is a.Malloc with an error instead of nil.
@@ -106,9 +124,9 @@ func grow[T any](a Allocator, s, elems []T) ([]T, error) {
 	if want >= 0 && want/2 < cap(s) {
 		newCap = max(want, cap(s)+cap(s)/2) // amortizes a loop of Appends
 	}
-	size, ok := mul(newCap, unsafe.Sizeof(zero))
+	size, ok := heap.Mul(newCap, unsafe.Sizeof(zero))
 	if !ok {
-		size, ok = mul(want, unsafe.Sizeof(zero))
+		size, ok = heap.Mul(want, unsafe.Sizeof(zero))
 		newCap = want
 	}
 	if want < 0 || !ok {
@@ -122,7 +140,7 @@ func grow[T any](a Allocator, s, elems []T) ([]T, error) {
 	p, err := tryAlloc(a, int(size))
 	if err != nil && newCap > want {
 		newCap = want
-		size, _ = mul(want, unsafe.Sizeof(zero)) // less than a size that did not overflow
+		size, _ = heap.Mul(want, unsafe.Sizeof(zero)) // less than a size that did not overflow
 		p, err = tryAlloc(a, int(size))
 	}
 	if err != nil {
@@ -158,7 +176,7 @@ func allocZeroedBytes(a Allocator, size uintptr) unsafe.Pointer {
 			return c.Calloc(1, int(size))
 		}
 	}
-	p := a.Malloc(int(size))
+	p := malloc(a, int(size))
 	clearBytes(p, size)
 	return p
 }

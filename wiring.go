@@ -1,32 +1,38 @@
 package cheap
 
 import (
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/poison"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// upward implements interfaces of packages below this one, through which they call it. Only
-// this file gives it to them.
-type upward struct{}
+// spanHolder and heapErrors implement interfaces of packages below this one, through which they
+// call it. Only this file gives them to these.
+type (
+	spanHolder struct{}
+	heapErrors struct{}
+)
 
 func init() {
-	span.SetHolder(upward{})
-	sample.SetHeaps(upward{})
-	census.SetHeaps(upward{})
-	poison.SetHeaps(upward{})
-	setGuardRate() // after that: the default heap is there, and has to learn of the rate
+	span.SetHolder(spanHolder{})
+	heap.SetErrors(heapErrors{}, ErrNoMemory, ErrLimit, ErrDestroyed)
 }
 
-func (upward) Tick() { tick() }
+func (spanHolder) Tick() {
+	dropStranded()
+	heap.Tick()
+}
 
-func (upward) RatesChanged() {
-	for h := range heaps.Range {
-		h.(*Heap).redrawSamples()
+func (heapErrors) Misuse(op string, addr uintptr, reason string) error {
+	return &MisuseError{Op: op, Addr: addr, Reason: reason}
+}
+
+func (heapErrors) Renamed(v any, op string) any {
+	if m, ok := v.(*MisuseError); ok {
+		m.Op = op
 	}
+	return v
 }
 
-func (upward) Heaps(all *census.Heaps) { readHeaps(all) }
-
-func (upward) SanitizerSet() { poisonHeaps() }
+func (heapErrors) Live(op string, blocks, bytes int64) error {
+	return &LiveError{Op: op, Blocks: blocks, Bytes: bytes}
+}

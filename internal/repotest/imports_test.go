@@ -50,9 +50,14 @@ var imports = map[string][]string{
 	"internal/heap/fill": {},
 	"internal/giveback":  {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
 
+	// One heap knows nothing of what is over it.
+	"internal/heap": {
+		"internal/account", "internal/census", "internal/gcwatch", "internal/guard", "internal/heap/fill", "internal/osmem", "internal/percpu", "internal/poison",
+		"internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
+	},
 	".": {
-		"internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/guard", "internal/heap/fill", "internal/leaks", "internal/osmem", "internal/percpu",
-		"internal/pointerfree", "internal/poison", "internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
+		"internal/bump", "internal/gcwatch", "internal/heap", "internal/heap/fill", "internal/leaks", "internal/osmem", "internal/percpu",
+		"internal/pointerfree", "internal/poison", "internal/span",
 	},
 
 	"own/internal/bell":     {},
@@ -99,6 +104,7 @@ var imports = map[string][]string{
 	"internal/testcall":   {},
 	"internal/testchild":  {"internal/testwait"},
 	"internal/testenv":    {},
+	"internal/testheap":   {"internal/gcwatch", "internal/osmem", "internal/procfs", "internal/race", "internal/sample", "internal/span", "internal/testcall", "internal/testchild", "internal/testwait"},
 	"internal/testtrace":  {},
 	"internal/testwait":   {},
 	"internal/repotest":   {},
@@ -121,11 +127,12 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testenv", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testenv", "internal/testheap", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":                   {"asan", "internal/shadow", "internal/testchild"},
+	".":                   {"asan", "internal/account", "internal/guard", "internal/race", "internal/sample", "internal/shadow", "internal/sizeclass", "internal/testchild", "internal/testheap"},
+	"internal/heap":       {"asan", "internal/shadow", "internal/testchild", "internal/testheap"},
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},
 	"own":                 {"internal/cside", "internal/percpu", "internal/race", "internal/testchild", "internal/testtrace", "libc", "own/internal/bell"},

@@ -30,8 +30,8 @@ func TestCode(t *testing.T) {
 		"called":            {"CALL"},
 		"(*locker).lock":    {"sync.(*Mutex).lockSlow", "sync.(*Mutex).unlockSlow"},
 		"(*decoder).decode": {"encoding/json.(*Decoder).Decode"},
-		"heapPairs":         {"cheap.(*Heap).Malloc", "cheap.(*Heap).Free"},
-		"localPairs":        {"cheap.(*Local).Malloc", "cheap.(*Local).Free"},
+		"heapPairs":         {"heap.(*Heap).Malloc", "heap.(*Heap).Free"},
+		"localPairs":        {"heap.(*Local).Malloc", "heap.(*Local).Free"},
 	}
 	if HasC {
 		maps.Copy(loops, map[string][]string{

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package cheap
-
-// mappingOf knows nothing where there is no list of mappings.
-func mappingOf(p uintptr) (string, bool) { return "", false }

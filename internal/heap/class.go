@@ -1,0 +1,147 @@
+package heap
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// class is the part of a heap for one size class, beside the caches. All of it is
+// under mu, except for tag and factor.
+//
+// Summed over the spans of the class, and as long as no free block was written
+// to and none was freed twice at the same time:
+//
+//	carved blocks = NumFree of the spans + blocks in magazines + out
+//	blocks in use = out − blocks in caches
+type class struct {
+	mu sync.Mutex
+
+	tag    uintptr // of the class's spans; written once
+	factor uint64  // factorOf(tag)
+
+	// spans is the first of the spans that have blocks to give: blocks that
+	// came back, or blocks that are still to be carved.
+	spans uintptr
+
+	depot // as caches gave them back, for the next cache that needs one
+
+	out     int64  // blocks given to caches and callers, less those that came back
+	mallocs uint64 // calls of Malloc that were served past a cache
+
+	_ [48]byte // two classes do not share a cache line
+}
+
+// get returns a block, its state, and more blocks for a cache: about want in all. They are a
+// magazine, blocks that came back to a span, blocks that it carves, or blocks of a new span.
+// Where blocks were written to it loses them, and takes others.
+//
+//go:norace
+func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, more magazine, err error) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if h.closed.Load() {
+		return 0, 0, magazine{}, errDestroyed
+	}
+	for {
+		var got magazine
+		if cl.numFull > 0 {
+			got = cl.takeFull(c)
+		} else {
+			if cl.spans == 0 {
+				if err := cl.grow(h, c); err != nil {
+					return 0, 0, magazine{}, err
+				}
+			}
+			s := span.At(cl.spans)
+			if s.NumFree > 0 {
+				got = cl.takeFree(h, s, want)
+			} else {
+				got = cl.carve(h, s, want)
+			}
+			if s.NumFree == 0 && s.Carved == s.Blocks {
+				cl.unlist(s)
+			}
+			if got.n == 0 {
+				continue
+			}
+		}
+		b := blockAt(got.list)
+		if !b.isCached(got.list, cl.factor) {
+			h.noteDamage(got.list)
+			continue
+		}
+		cl.out += int64(got.n)
+		cl.mallocs++
+		b.canary = 0
+		return got.list, stateOf(b.link), magazine{nextOf(b.link), got.n - 1}, nil
+	}
+}
+
+// takeFree takes at most n of the blocks that came back to s. It takes none if
+// one of them was written to, or is in use because it was freed twice; then all of
+// them are lost, and with them the span, which never gets all its blocks back.
+//
+//go:norace
+func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
+	taken := magazine{list: s.Free}
+	for p := s.Free; ; {
+		b := blockAt(p)
+		if !b.isSorted(p, cl.factor) {
+			h.noteDamage(p)
+			s.Free, s.NumFree = 0, 0
+			return magazine{}
+		}
+		b.canary ^= sortedBit
+		next := nextOf(b.link)
+		taken.n++
+		if next == 0 || taken.n == n {
+			b.setCached(p, 0, stateOf(b.link), cl.factor)
+			s.Free = next
+			s.NumFree -= uint32(taken.n)
+			if next == 0 && s.NumFree != 0 {
+				h.noteTwice(taken.list)
+				s.NumFree = 0
+			}
+			return taken
+		}
+		p = next
+	}
+}
+
+// carve makes at most n new blocks of s, and none that begins behind the page
+// that the first of them ends in, so that the heap touches no page before it
+// needs it.
+//
+//go:norace
+func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
+	first := uintptr(s.Carved)
+	start := s.Base + first*s.Size
+	pageEnd := osmem.RoundPage(start + s.Size)
+	made := int((pageEnd - start + s.Size - 1) / s.Size)
+	made = min(made, n, int(s.Blocks-s.Carved))
+	state := stateNew
+	if s.Fresh {
+		state |= stateZeroed
+	}
+	next := uintptr(0)
+	for i := made - 1; i >= 0; i-- {
+		p := start + uintptr(i)*s.Size
+		blockAt(p).setCached(p, next, state, cl.factor)
+		next = p
+	}
+	// Not before the blocks have their canaries: Free relies on it.
+	atomic.StoreUint32(&s.Carved, s.Carved+uint32(made))
+	return magazine{next, made}
+}
+
+// lose takes n blocks that were free in a cache out of the counts.
+//
+//go:norace
+func (cl *class) lose(n int) {
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	cl.out -= int64(n)
+}

@@ -1,0 +1,184 @@
+package heap
+
+import (
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/testheap"
+)
+
+// mustBeFree frees the block at addr a second time, in every way.
+func mustBeFree(t *testing.T, h *Heap, l *Local, addr uintptr) {
+	t.Helper()
+	for op, f := range testheap.Accusers(h, l) {
+		e, ok := testcall.Catch(func() { f(osmem.Pointer(addr)) }).(*MisuseError)
+		if !ok || e.Op != op || e.Addr != addr {
+			t.Fatalf("%s of %#x, which is free: %v", op, addr, e)
+		}
+	}
+	if h.Owns(osmem.Pointer(addr)) {
+		t.Fatalf("Owns(%#x), which is free", addr)
+	}
+}
+
+// TestDoubleFreeEverywhere frees many blocks of a class, so that they lie in
+// lists, in spare batches, in batches that are kept whole and in spans, and
+// then frees each again.
+func TestDoubleFreeEverywhere(t *testing.T) {
+	for _, size := range someSizes {
+		h := newHeap(t, Options{})
+		l := h.NewLocal()
+		class := &sizeclass.Classes[sizeclass.Of(size)]
+		blocks := make([]unsafe.Pointer, 12*int(class.Magazine)+int(class.Blocks)+7)
+		for i := range blocks {
+			blocks[i] = h.Malloc(size)
+		}
+		kept := blocks[len(blocks)-1] // holds its span
+		blocks = blocks[:len(blocks)-1]
+		for i, p := range blocks {
+			switch i % 3 {
+			case 0:
+				l.Free(p)
+			default:
+				h.Free(p)
+			}
+			mustBeFree(t, h, l, uintptr(p))
+		}
+		again := func() {
+			t.Helper()
+			for i, p := range blocks {
+				if i < 100 || i%37 == 0 {
+					mustBeFree(t, h, l, uintptr(p))
+				}
+			}
+		}
+		again()
+		h.Trim() // to the spans, some of which go back; the Local keeps its own
+		again()
+		l.Destroy()
+		l = h.NewLocal()
+		again()
+		if s := h.Stats(); s.Blocks != 1 || s.Mallocs != int64(len(blocks)+1) {
+			t.Errorf("size %d: %+v", size, s)
+		}
+		h.Free(kept)
+		h.Trim() // now all of them
+		again()
+		mustBeFree(t, h, l, uintptr(kept))
+		l.Destroy()
+	}
+}
+
+// TestDoubleFreeAtDistance frees a block again after other operations, which do
+// not use its class, so that it is not handed out again.
+func TestDoubleFreeAtDistance(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	for _, distance := range []int{1, 100, 100_000} {
+		if race.Build || testing.Short() {
+			distance = min(distance, 10_000)
+		}
+		for _, size := range []int{64, 10_000, 50_000, span.OwnMapping} {
+			p := h.Malloc(size)
+			h.Free(p)
+			for i := range distance {
+				h.Free(h.Malloc(200 + i%50*16))
+			}
+			mustBeFree(t, h, l, uintptr(p))
+		}
+	}
+}
+
+// TestDoubleFreeElsewhere frees a block again from another goroutine, which
+// runs on another P at the time.
+func TestDoubleFreeElsewhere(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	h := newHeap(t, Options{})
+	for _, size := range someSizes {
+		for range 10 {
+			p := h.Malloc(size)
+			var freed atomic.Bool
+			done := make(chan any)
+			go func() {
+				for !freed.Load() { // keep this P
+				}
+				done <- testcall.Catch(func() { h.Free(p) })
+			}()
+			h.Free(p)
+			freed.Store(true)
+			if e, ok := (<-done).(*MisuseError); !ok || e.Addr != uintptr(p) {
+				t.Fatalf("size %d: second free: %v", size, e)
+			}
+		}
+	}
+}
+
+// TestDoubleFreeAfterReuse frees a block of a span that went back and is now a
+// span of another class, or a large block.
+func TestDoubleFreeAfterReuse(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	var old []unsafe.Pointer
+	for range 3000 {
+		old = append(old, h.Malloc(48))
+	}
+	for _, p := range old {
+		h.Free(p)
+	}
+	h.Trim()
+	var reused []unsafe.Pointer
+	for i := range 4 {
+		reused = append(reused, h.Malloc(1<<17), h.Malloc(20_000), h.Malloc(80*i))
+	}
+	for _, p := range old {
+		if !h.Owns(p) { // at the start of a block that is handed out now, there is nothing to tell
+			mustBeFree(t, h, l, uintptr(p))
+		}
+	}
+	for _, p := range reused {
+		h.Free(p)
+	}
+	if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestWriteAfterFree writes to a block that is free. The next Malloc must not
+// trust it, and nothing that is live may be handed out.
+func TestWriteAfterFree(t *testing.T) {
+	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
+	for _, size := range []int{16, 64, 1024, 16384} {
+		h, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, p := h.Malloc(size), h.Malloc(size)
+		h.Free(p)
+		*(*uintptr)(p) = uintptr(kept) // the link
+		var got []unsafe.Pointer
+		var found *MisuseError
+		for range 200 {
+			if v := testcall.Catch(func() { got = append(got, h.Malloc(size)) }); v != nil {
+				found, _ = v.(*MisuseError)
+			}
+		}
+		if found == nil || found.Addr != uintptr(p) {
+			t.Errorf("size %d: not noticed: %v", size, found)
+		}
+		for _, q := range got {
+			if q == kept || q == nil {
+				t.Errorf("size %d: Malloc = %p; %p is live", size, q, kept)
+			}
+		}
+		h.DestroyAll()
+	}
+}

@@ -1,0 +1,113 @@
+//go:build !race || !cheap_gomem
+
+package heap
+
+// Not where the race detector sees blocks: what a misuser does to memory that is
+// another heap's by now is a race, and is reported.
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/testheap"
+)
+
+// TestHammerDestroy destroys heaps while others use them, which is misuse: they
+// may panic, but must not fault, nor harm the blocks of another heap.
+func TestHammerDestroy(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
+	rounds := testheap.HammerRounds(100)
+	bystander := newHeap(t, Options{})
+	stop := make(chan bool)
+	verified := make(chan int)
+	go func() { // allocates what the others lose, and looks whether it is left alone
+		var live shadow.Set
+		var blocks []unsafe.Pointer
+		n := 0
+		defer func() {
+			for _, p := range blocks {
+				bystander.Free(p)
+			}
+			verified <- n
+		}()
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			for i := range 100 {
+				size := []int{16, 64, 500, 3000, 10_000, 70_000}[i%6]
+				p := bystander.Malloc(size)
+				if err := live.Add(p, size, bystander.UsableSize(p), sizeclass.Quantum); err != nil {
+					t.Error(err)
+					return
+				}
+				blocks = append(blocks, p)
+			}
+			for _, p := range blocks {
+				if err := live.Remove(p); err != nil {
+					t.Error(err)
+				}
+				bystander.Free(p)
+			}
+			n++
+			blocks = blocks[:0]
+			runtime.Gosched()
+		}
+	}()
+	for range rounds {
+		h, err := New(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		var ready atomic.Int32
+		for g := range 4 {
+			wg.Go(func() {
+				defer recoverMisuse(t)
+				var a Allocator = h
+				if g == 3 {
+					a = h.NewLocal()
+				}
+				var blocks []unsafe.Pointer
+				for i := 0; ; i++ {
+					if i == 200 {
+						ready.Add(1)
+					}
+					// Not written to: that would be the misuser's own fault.
+					blocks = append(blocks, a.Malloc([]int{16, 64, 500, 3000, 10_000, 70_000}[i%6]))
+					if i%50 == 49 {
+						blocks[0] = h.Realloc(blocks[0], 200_000)
+						blocks[0] = h.Realloc(blocks[0], 50_000)
+						for _, p := range blocks {
+							a.Free(p)
+						}
+						blocks = blocks[:0]
+					}
+					if i%100 == 99 {
+						runtime.Gosched()
+					}
+					if i%1000 == 999 {
+						h.Trim()
+					}
+				}
+			})
+		}
+		for ready.Load() < 4 {
+			runtime.Gosched()
+		}
+		h.DestroyAll()
+		wg.Wait()
+	}
+	close(stop)
+	if n := <-verified; n == 0 {
+		t.Error("the bystander has not come round once")
+	}
+	mustHoldNothing(t, bystander)
+}

@@ -1,0 +1,219 @@
+package heap
+
+import (
+	"math"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// TestManySizes allocates a block of each of many sizes, all live at once.
+func TestManySizes(t *testing.T) {
+	h := newHeap(t, Options{})
+	var live shadow.Set
+	sizes := []int{32_769, 40_000, span.UnitSize - 1, span.UnitSize, span.UnitSize + 1, 1 << 20, span.OwnMapping - 1, span.OwnMapping}
+	for size, step := 0, 1; size <= sizeclass.MaxSize; size += step {
+		sizes = append(sizes, size)
+		if size == 2048 {
+			step = 64 // still all classes, and not all memory
+		}
+	}
+	for _, c := range sizeclass.Classes {
+		sizes = append(sizes, int(c.Size), int(c.Size)+1)
+	}
+	var blocks []unsafe.Pointer
+	for _, size := range sizes {
+		p := h.Malloc(size)
+		usable := h.UsableSize(p)
+		if err := live.Add(p, size, usable, sizeclass.Quantum); err != nil {
+			t.Fatal(err)
+		}
+		if usable != GoodSize(size) || !h.Owns(p) {
+			t.Fatalf("a block of %d bytes has %d, GoodSize says %d; Owns = %v", size, usable, GoodSize(size), h.Owns(p))
+		}
+		blocks = append(blocks, p)
+	}
+	if s := h.Stats(); s.Blocks != int64(live.Len()) || s.Bytes != live.Bytes() {
+		t.Errorf("%+v, want %d blocks of %d bytes", s, live.Len(), live.Bytes())
+	}
+	if err := live.CheckAll(osmem.Pointer); err != nil {
+		t.Error(err)
+	}
+	for _, p := range blocks {
+		h.Free(p)
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestGoodSize compares what is promised about the waste with every size.
+func TestGoodSize(t *testing.T) {
+	for size := range 200_000 {
+		got := GoodSize(size)
+		if got < size || got%sizeclass.Quantum != 0 || got == 0 {
+			t.Fatalf("GoodSize(%d) = %d", size, got)
+		}
+		most := got / 8
+		if size > sizeclass.MaxSize {
+			most = max(most, int(osmem.PageSize)-1) // which is an eighth if pages have 4 KiB
+		}
+		if waste := got - size; size > 128 && waste > most {
+			t.Fatalf("GoodSize(%d) = %d wastes %d", size, got, waste)
+		}
+		if again := GoodSize(got); again != got {
+			t.Fatalf("GoodSize(%d) = %d, and of that %d", size, got, again)
+		}
+	}
+}
+
+// TestZeroSize allocates nothing, often.
+func TestZeroSize(t *testing.T) {
+	h := newHeap(t, Options{})
+	seen := map[unsafe.Pointer]bool{}
+	for range 10_000 {
+		p := h.Malloc(0)
+		if p == nil || seen[p] {
+			t.Fatalf("Malloc(0) = %p; handed out already: %v", p, seen[p])
+		}
+		seen[p] = true
+	}
+	for p := range seen {
+		h.Free(p)
+	}
+	for _, p := range []unsafe.Pointer{h.Calloc(0, 0), h.Calloc(0, 5), h.Calloc(5, 0), h.Realloc(nil, 0), h.AlignedMalloc(0, 1), h.AlignedMalloc(0, 1<<20)} {
+		if p == nil {
+			t.Error("no block of size 0")
+		}
+		h.Free(p)
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestAlignedMalloc asks for every power of two up to more than a region.
+func TestAlignedMalloc(t *testing.T) {
+	h := newHeap(t, Options{})
+	most := 256 << 20
+	if osmem.GoBacked || ^uintptr(0)>>32 == 0 {
+		most = 4 << 20 // takes real memory, or address space that is scarce
+	}
+	var live shadow.Set
+	for align := 1; align <= most; align *= 2 {
+		for _, size := range []int{0, 1, 100, 5000, 32_768, 40_000, 3 * span.UnitSize} {
+			p := h.AlignedMalloc(size, align)
+			usable := 0
+			if p != nil {
+				usable = h.UsableSize(p)
+			}
+			if err := live.Add(p, size, usable, max(align, sizeclass.Quantum)); err != nil {
+				t.Fatalf("align %d: %v", align, err)
+			}
+		}
+	}
+	for live.Len() > 0 {
+		p := osmem.Pointer(live.At(0).Addr)
+		if err := live.Remove(p); err != nil {
+			t.Fatal(err)
+		}
+		h.Free(p)
+	}
+	mustHoldNothing(t, h)
+}
+
+// TestAlignedClass compares the class for a size and an alignment with the first whose size is large
+// enough and a multiple, or whose blocks have a span each. There is none for the alignment of a span.
+func TestAlignedClass(t *testing.T) {
+	for align := 1; align <= math.MaxInt/2+1 && align > 0; align *= 2 {
+		for _, size := range []int{0, 1, 16, 17, 100, 128, 4000, 4097, 20_000, 32 << 10, 32<<10 + 1, 64 << 10, 64<<10 + 1, 100_000} {
+			want, found := 0, false
+			for want = range sizeclass.Classes {
+				c := &sizeclass.Classes[want]
+				if int(c.Size) >= size && (c.Blocks == 1 || int(c.Size)%align == 0 || align <= sizeclass.Quantum) {
+					found = align < sizeclass.SpanSize
+					break
+				}
+			}
+			if c, ok := alignedClass(size, align); ok != found || ok && int(c) != want {
+				t.Errorf("%d bytes aligned to %d: class %d, %v, want %d, %v", size, align, c, ok, want, found)
+			}
+		}
+	}
+}
+
+// TestCallocZeroes leaves dirt everywhere and then asks for zeroes.
+func TestCallocZeroes(t *testing.T) {
+	h := newHeap(t, Options{})
+	l := h.NewLocal()
+	defer l.Destroy()
+	for _, size := range []int{1, 16, 17, 100, 1000, 4000, 10_000, 32_768, 33_000, 40_961, 60_000, 65_536, 70_000, 1 << 20, span.OwnMapping} {
+		for round := range 3 { // fresh from the system, after frees, and after Trim
+			var blocks []unsafe.Pointer
+			for i := range max(3, min(200, 1<<20/size)) {
+				p := h.Calloc(1, size)
+				if i%2 == 0 {
+					h.Free(p)
+					p = l.Calloc(size, 1)
+				}
+				if err := shadow.Zero(p, size); err != nil {
+					t.Fatalf("size %d, round %d: %v", size, round, err)
+				}
+				shadow.Fill(p, h.UsableSize(p), 1)
+				blocks = append(blocks, p)
+			}
+			for _, p := range blocks {
+				h.Free(p)
+			}
+			if round == 1 {
+				h.Trim()
+			}
+		}
+	}
+}
+
+// TestDefaultHeap uses the package-level functions.
+func TestDefaultHeap(t *testing.T) {
+	before := Default().Stats()
+	p := Default().Malloc(100)
+	q := Default().Calloc(10, 10)
+	if err := shadow.Zero(q, 100); err != nil {
+		t.Error(err)
+	}
+	r := Default().AlignedMalloc(10, 4096)
+	if uintptr(r)%4096 != 0 || UsableSize(p) != GoodSize(100) || !Default().Owns(p) || !Default().Owns(q) || !Default().Owns(r) {
+		t.Errorf("blocks %p, %p, %p", p, q, r)
+	}
+	p = Default().Realloc(p, 100_000)
+	if UsableSize(p) != GoodSize(100_000) {
+		t.Errorf("UsableSize = %d", UsableSize(p))
+	}
+	for _, b := range []unsafe.Pointer{nil, p, q, r} {
+		Default().Free(b)
+	}
+	Trim()
+	if after := Default().Stats(); after.Blocks != before.Blocks || after.Mallocs != before.Mallocs+4 {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+}
+
+// TestUsableSizeIsUsable writes to all bytes of neighbouring blocks.
+func TestUsableSizeIsUsable(t *testing.T) {
+	h := newHeap(t, Options{})
+	var live shadow.Set
+	for i := range 3000 {
+		size := i * i % 9000
+		p := h.Malloc(size)
+		if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for live.Len() > 0 {
+		b := live.At(live.Len() / 2)
+		if err := live.Remove(osmem.Pointer(b.Addr)); err != nil {
+			t.Fatal(err)
+		}
+		h.Free(osmem.Pointer(b.Addr))
+	}
+	mustHoldNothing(t, h)
+}

@@ -1,0 +1,148 @@
+package heap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testheap"
+)
+
+func TestMain(m *testing.M) { testheap.Main(m) }
+
+// The errors that package cheap makes.
+var (
+	ErrNoMemory  = errors.New("cheap: out of memory")
+	ErrLimit     = errors.New("cheap: a memory limit is reached")
+	ErrDestroyed = errors.New("cheap: it is destroyed already")
+)
+
+type MisuseError struct {
+	Op     string
+	Addr   uintptr
+	Reason string
+}
+
+func (e *MisuseError) Error() string { return "cheap: " + e.Op + ": " + e.Reason }
+
+type LiveError struct {
+	Op            string
+	Blocks, Bytes int64
+}
+
+func (e *LiveError) Error() string { return fmt.Sprintf("%s: live blocks: %d (%d bytes)", e.Op, e.Blocks, e.Bytes) }
+
+// above is what package cheap is to the heap.
+type above struct{}
+
+func init() {
+	span.SetHolder(above{})
+	SetErrors(above{}, ErrNoMemory, ErrLimit, ErrDestroyed)
+}
+
+func (above) Tick() { Tick() }
+
+func (above) Misuse(op string, addr uintptr, reason string) error {
+	return &MisuseError{op, addr, reason}
+}
+
+func (above) Renamed(v any, op string) any {
+	if m, ok := v.(*MisuseError); ok {
+		m.Op = op
+	}
+	return v
+}
+
+func (above) Live(op string, blocks, bytes int64) error { return &LiveError{op, blocks, bytes} }
+
+// An Allocator is a Heap or a Local.
+type Allocator interface {
+	Malloc(size int) unsafe.Pointer
+	AlignedMalloc(size, align int) unsafe.Pointer
+	Calloc(count, size int) unsafe.Pointer
+	Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer
+	Free(ptr unsafe.Pointer)
+}
+
+var _ [testheap.CacheBytes]struct{} = [cacheBytes]struct{}{}
+
+var (
+	wantMisuse    = testheap.WantMisuse[MisuseError]
+	mustAccuse    = testheap.MustAccuse[MisuseError]
+	mustAccuseAll = testheap.MustAccuseAll[MisuseError, Stats]
+)
+
+// newHeap returns a heap that is destroyed when the test ends; one that has live blocks then fails
+// the test.
+func newHeap(t testing.TB, o Options) *Heap {
+	t.Helper()
+	h, err := New(o)
+	return testheap.Make(t, h, err, ErrDestroyed)
+}
+
+// mustHoldNothing looks whether h, all whose blocks have been freed, is left with its caches alone
+// after a Trim.
+func mustHoldNothing(t testing.TB, h *Heap) {
+	t.Helper()
+	h.EmptyQuarantine()
+	h.Trim()
+	testheap.MustHoldNothing(t, h.Stats())
+}
+
+// A pressureFunc is a Pacer.
+type pressureFunc func()
+
+func (f pressureFunc) Pressure() { f() }
+
+func (f pressureFunc) Check() {}
+
+func (f pressureFunc) Reclaim(int64, int, bool) error { return account.ErrUnpaced }
+
+func (f pressureFunc) Wait(context.Context, int64, bool, func() bool) error {
+	return account.ErrUnpaced
+}
+
+// useSome allocates and frees blocks of many sizes, 4 MiB together.
+func useSome(h *Heap) {
+	var blocks []unsafe.Pointer
+	for i := range 64 {
+		blocks = append(blocks, h.Malloc(1000*i), h.Malloc(65_536))
+	}
+	for _, p := range blocks {
+		h.Free(p)
+	}
+}
+
+// onAllPs calls f in n goroutines that run at the same time, so that each has a
+// P of its own.
+func onAllPs(n int32, f func()) {
+	var arrived atomic.Int32
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			arrived.Add(1)
+			for arrived.Load() < n { // not yielding, so each keeps its P
+			}
+			f()
+		})
+	}
+	wg.Wait()
+}
+
+// recoverMisuse is deferred where a MisuseError ends a goroutine.
+func recoverMisuse(t *testing.T) {
+	v := recover()
+	if _, ok := v.(*MisuseError); !ok && v != nil {
+		t.Errorf("panic: %v", v)
+	}
+}
+
+// someSizes has a size of each kind of class: the smallest, with large batches,
+// with small ones, not cached, and the largest.
+var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768, 33_000, 40_000, 50_000, 65_536}

@@ -1,0 +1,417 @@
+package heap
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// A large block has a span of its own: units of 64 KiB in a region, or, from a
+// quarter of a region on, a mapping. Its size is counted in whole pages.
+// Heap.large.mu is held while a large block is allocated, freed or resized, so none
+// of this happens while the heap is destroyed.
+
+// errTooLarge is the error for a size that no heap can ever hold.
+var errTooLarge = errors.New("the size is larger than the address space")
+
+// maxLarge is the largest size of a block. The map covers no larger one, rounding it
+// up to regions does not overflow, and neither does the sum of the costs of some
+// thousand requests at a time that are about to be refused: 256 TiB, and almost 2 GiB
+// on 32-bit systems.
+const maxLarge = min(^uintptr(0)>>1-4*span.RegionSize, 1<<(31+17*(bits.UintSize>>6)))
+
+// tooLarge is the answer to a size above maxLarge: errLimit if the heap has a limit,
+// which such a block exceeds as well.
+func (h *Heap) tooLarge() error {
+	if h.account.Limit() != 0 {
+		return fmt.Errorf("%w: %w", errLimit, errTooLarge)
+	}
+	return noMemory(errTooLarge)
+}
+
+// unitsOf returns the number of units of a large block of size bytes.
+func unitsOf(size uintptr) int { return int((size + span.UnitSize - 1) / span.UnitSize) }
+
+// largeCost is the number of bytes that a large block of size bytes, a multiple of
+// the page size, holds from the system, records included.
+//
+//go:norace
+func largeCost(size uintptr) int64 {
+	mustBePages("largeCost", size)
+	return int64(size) + int64(unitsOf(size))*recordBytes
+}
+
+// mustBePages panics if size, of a large block, is no multiple of the page size.
+//
+//go:norace
+func mustBePages(op string, size uintptr) {
+	if size == 0 || size&(osmem.PageSize-1) != 0 {
+		panicNotPages(op, size)
+	}
+}
+
+// panicNotPages is apart from mustBePages so that the compiler can inline that.
+//
+//go:noinline
+//go:norace
+func panicNotPages(op string, size uintptr) { osmem.Must(false, op, "size", size) }
+
+// allocLarge returns a block with a span of its own, and the state that a canary
+// would give for it.
+//
+//go:norace
+func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err error) {
+	if size > maxLarge || align > maxLarge/2 {
+		return 0, 0, h.tooLarge()
+	}
+	race.Enter()
+	size = osmem.RoundPage(max(size, 1))
+	cost := largeCost(size)
+	if h.mustConsolidate(cost, unitsOf(size), nil) {
+		h.consolidate(nil)
+	}
+	h.large.mu.Lock()
+	p, fresh, err := h.newLarge(size, align, cost)
+	h.large.mu.Unlock()
+	if h.grew.Load() {
+		h.dropIdle()
+	}
+	race.Leave()
+	was = stateNew
+	if fresh {
+		was |= stateZeroed
+	}
+	return p, was, err
+}
+
+// newLarge is allocLarge of a multiple of the page size, under the lock. cost is largeCost(size).
+//
+//go:norace
+func (h *Heap) newLarge(size, align uintptr, cost int64) (p uintptr, fresh bool, err error) {
+	mustBePages("Heap.newLarge", size)
+	if h.closed.Load() {
+		return 0, false, errDestroyed
+	}
+	if !h.account.TryCharge(cost) {
+		return 0, false, errLimit
+	}
+	if p, fresh, err = h.placeLarge(size, align, true); err != nil {
+		h.account.Uncharge(cost)
+	}
+	return p, fresh, err
+}
+
+// placeLarge is newLarge of a block whose cost the account has. warm says that a mapping may
+// have pages that had other contents.
+//
+//go:norace
+func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool, err error) {
+	var space uintptr
+	filled := false
+	switch own := size >= span.OwnMapping || align >= span.OwnMapping; {
+	case own && warm:
+		p, space, fresh, err = span.AllocWarmMapping(size, align)
+	case own:
+		fresh = true
+		p, space, err = span.AllocMapping(size, align)
+	default:
+		p, fresh, filled, err = span.AllocFilled(unitsOf(size), max(1, int(align/span.UnitSize)), size)
+	}
+	if err != nil {
+		return 0, false, noMemory(err)
+	}
+	switch {
+	case !h.huge:
+	case space != 0:
+		osmem.HugePages(p, space)
+	default:
+		span.Huge(p, 0, unitsOf(size))
+	}
+	h.setBodies(p, 1, unitsOf(size))
+	s := span.Find(p)
+	s.ForgetChunk()
+	s.Base, s.Filled = p, filled && h.checked != nil
+	if space == 0 {
+		h.regions.Add(p)
+	}
+	h.becomeLarge(s, size, space)
+	h.large.mallocs.Add(1)
+	return p, fresh, nil
+}
+
+// setBodies fills in the records of units [from, end) of the block at p.
+//
+//go:norace
+func (h *Heap) setBodies(p uintptr, from, end int) {
+	for i := from; i < end; i++ {
+		s := span.Find(p + uintptr(i)*span.UnitSize)
+		s.ForgetChunk()
+		s.Base = p
+		s.StoreTag(h.id<<span.KindBits | span.KindBody)
+	}
+}
+
+// clearBodies makes the same records those of no heap.
+//
+//go:norace
+func clearBodies(p uintptr, from, end int) {
+	for i := from; i < end; i++ {
+		span.Find(p + uintptr(i)*span.UnitSize).StoreTag(0)
+	}
+}
+
+// freeLarge frees the large block at p, whose record is s. It returns false, and
+// changes nothing, if there is no such block any more.
+//
+//go:norace
+func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
+	race.Enter()
+	h.large.mu.Lock()
+	ok := !h.closed.Load() && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p
+	if ok {
+		h.dropLarge(s)
+	}
+	h.large.mu.Unlock()
+	span.Decay()
+	race.Leave()
+	return ok
+}
+
+// dropLarge gives a large block back. The caller holds the lock.
+//
+//go:norace
+func (h *Heap) dropLarge(s *span.Span) {
+	cost := largeCost(s.Size)
+	h.unplaceLarge(s, true)
+	h.account.Uncharge(cost)
+}
+
+// unplaceLarge is dropLarge of a block whose cost stays in the account. hasPages is false if
+// its pages were moved to another block, or never touched.
+//
+//go:norace
+func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
+	p, size, space := s.Base, s.Size, s.Space
+	endLargeSample(s)
+	h.large.blocks.Add(-1)
+	h.large.bytes.Add(-int64(size))
+	s.StoreTag(0)
+	clearBodies(p, 1, unitsOf(size))
+	switch {
+	case space != 0 && hasPages:
+		span.FreeWarmMapping(p, size, space)
+	case space != 0:
+		span.FreeMapping(p, space)
+	case !hasPages:
+		span.FreeEmpty(p, unitsOf(size))
+	case s.Filled:
+		span.FreeFilled(p, unitsOf(size))
+	default:
+		span.Free(p, unitsOf(size))
+	}
+}
+
+// resizeLarge resizes the block at p, whose record is s, to newSize bytes, a multiple
+// of the page size. It returns p if the memory behind the block allows that, or the address
+// of another mapping that the pages of the block were moved to. Otherwise it changes nothing,
+// and returns 0. short says that there is no memory for a copy. If it is false, resizeLarge
+// also returns 0 where a copy is faster. The old or the new size is that of a large block.
+//
+//go:norace
+func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) uintptr {
+	if newSize > maxLarge {
+		return 0
+	}
+	mustBePages("Heap.resizeLarge", newSize)
+	race.Enter()
+	defer race.Leave()
+	defer func() {
+		if h.grew.Load() {
+			h.dropIdle()
+		}
+	}()
+	defer span.Decay() // units may be free now
+	h.large.mu.Lock()
+	defer h.large.mu.Unlock()
+	kind := s.LoadTag() - h.id<<span.KindBits
+	if isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize) {
+		return p
+	}
+	if kind != span.KindLarge {
+		return 0 // it cannot grow, or another goroutine freed it, which the caller finds out
+	}
+	if newSize <= s.Size {
+		h.shrinkLarge(s, newSize)
+		return p
+	}
+	if h.growLarge(s, newSize) {
+		return p
+	}
+	// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
+	// are the region's.
+	if newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && mustMove(s, short)) {
+		return h.moveLarge(s, newSize)
+	}
+	return 0
+}
+
+// shrinkLarge gives the end of a large block back.
+//
+//go:norace
+func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
+	clearBodies(p, to, from)
+	if s.Space != 0 {
+		span.ShrinkMapping(p, size, newSize)
+	} else {
+		span.Shrink(p, from, newSize)
+	}
+	h.resized(s, newSize)
+	h.account.Uncharge(largeCost(size) - largeCost(newSize))
+}
+
+// growLarge extends a large block in place, if that is possible.
+//
+//go:norace
+func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
+	cost := largeCost(newSize) - largeCost(size)
+	if !h.account.TryCharge(cost) {
+		return false
+	}
+	ok := false
+	switch {
+	case s.Space != 0:
+		ok = span.GrowMapping(p, size, newSize, s.Space)
+	case newSize >= span.OwnMapping:
+	case to == from:
+		ok = span.Commit(p, newSize) == nil
+	default:
+		ok = span.Extend(p, from, to-from, newSize)
+	}
+	if !ok {
+		h.account.Uncharge(cost)
+		return false
+	}
+	if h.huge && s.Space == 0 && to > from {
+		span.Huge(p, from, to)
+	}
+	h.setBodies(p, from, to)
+	h.resized(s, newSize)
+	h.grew.Store(true)
+	return true
+}
+
+// growAlone makes the block at p, of class c and alone in its span s, a large block of newSize
+// bytes, if the units behind it are free. The caller holds the lock of the large blocks.
+//
+//go:norace
+func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool {
+	cl := &h.classes[c]
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 {
+		return false
+	}
+	// From here on no cache takes the block from a Free that is called at the same time, by mistake.
+	// Else the block might be in use as a large one, and in the list of a cache.
+	atomic.StoreUint32(&s.Carved, 0)
+	if blockAt(p).isFree(p, cl.factor) || !h.extendAlone(p, c, newSize) {
+		atomic.StoreUint32(&s.Carved, 1)
+		return false
+	}
+	cl.out--
+	s.Filled = false
+	to := unitsOf(newSize)
+	h.setBodies(p, 1, to)
+	h.becomeLarge(s, newSize, 0)
+	if h.huge {
+		span.Huge(p, 1, to)
+	}
+	return true
+}
+
+// extendAlone takes the units behind the block at p, of class c, for newSize bytes in all, and charges
+// the account for them. It reports whether it could.
+//
+//go:norace
+func (h *Heap) extendAlone(p uintptr, c uint8, newSize uintptr) bool {
+	cost := largeCost(newSize) - spanCost(c)
+	if newSize >= span.OwnMapping || !h.account.TryCharge(cost) {
+		return false
+	}
+	if !span.Extend(p, 1, unitsOf(newSize)-1, newSize) {
+		h.account.Uncharge(cost)
+		return false
+	}
+	return true
+}
+
+// becomeLarge makes s the record of a large block in use, and counts it. space is the size of its
+// mapping, or 0.
+//
+//go:norace
+func (h *Heap) becomeLarge(s *span.Span, size, space uintptr) {
+	s.Space, s.Sampled = space, false
+	atomic.StoreUintptr(&s.Size, size)
+	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
+	h.large.blocks.Add(1)
+	h.large.bytes.Add(int64(size))
+	h.grew.Store(true)
+}
+
+// resized records the new size of a large block.
+//
+//go:norace
+func (h *Heap) resized(s *span.Span, newSize uintptr) {
+	h.large.bytes.Add(int64(newSize) - int64(s.Size))
+	atomic.StoreUintptr(&s.Size, newSize)
+}
+
+// movedLeast is the size in bytes from which the pages of a block in units may move to a mapping. A
+// copy of a smaller one takes about as long.
+const movedLeast = 1 << 20
+
+// mustMove reports whether the pages of the block of s, which lies in units, are to move to a mapping.
+// A copy is faster where most pages have memory: it is to warm pages, and leaves warm pages. So they
+// move if few have, or if short says that there is no memory for a copy.
+//
+//go:norace
+func mustMove(s *span.Span, short bool) bool {
+	return s.Size >= movedLeast && span.Moves() &&
+		(short || uintptr(osmem.Resident(s.Base, s.Size))*osmem.PageSize < s.Size/16)
+}
+
+// moveLarge moves the pages of a block to a larger mapping. The pages of the old size are
+// there once at any time, so the account needs the difference only.
+//
+//go:norace
+func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
+	cost := largeCost(newSize) - largeCost(s.Size)
+	if !h.account.TryCharge(cost) {
+		return 0
+	}
+	to, _, err := h.placeLarge(newSize, 1, false)
+	if err != nil {
+		h.account.Uncharge(cost)
+		return 0
+	}
+	move := span.MoveUnits
+	if s.Space != 0 {
+		move = span.MoveMapping
+	}
+	if !move(s.Base, to, s.Size) {
+		h.unplaceLarge(span.Find(to), false)
+		h.account.Uncharge(cost)
+		return 0
+	}
+	h.unplaceLarge(s, false)
+	return to
+}

@@ -1,0 +1,119 @@
+package heap
+
+import (
+	"sync"
+	"testing"
+	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/testwait"
+)
+
+// TestSettleEnds uses an almost empty heap for one size after the other. After a
+// while it has what it takes, and gives none of it back to take it again.
+func TestSettleEnds(t *testing.T) {
+	for _, sizes := range [][]int{
+		{4, 128, 512},
+		{16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16 << 10, 32 << 10},
+	} {
+		h := newHeap(t, Options{})
+		rounds := func(n int) {
+			for range n {
+				for _, size := range sizes {
+					h.Free(h.Malloc(size))
+				}
+			}
+		}
+		rounds(100)
+		before := h.consolidations.Load()
+		const n = 1000
+		rounds(n)
+		if k := h.consolidations.Load() - before; k > n/100 {
+			t.Errorf("%v: the heap settled %d times in %d rounds", sizes, k, n)
+		}
+	}
+}
+
+// TestHasBlocks looks for a block in each list of a cache.
+func TestHasBlocks(t *testing.T) {
+	var k cache
+	if k.hasBlocks() {
+		t.Error("an empty cache has blocks")
+	}
+	for i := range k.classes {
+		for _, list := range []*uintptr{&k.classes[i].head, &k.classes[i].spare} {
+			*list = 16
+			if !k.hasBlocks() {
+				t.Errorf("a block of class %d is not found", i)
+			}
+			*list = 0
+		}
+	}
+}
+
+// TestConsolidateReleasesPages frees blocks that are pages long, and keeps one of each
+// span. Their pages are given back, except where checks need the contents and where
+// a page is as long as the largest blocks of a span.
+func TestConsolidateReleasesPages(t *testing.T) {
+	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
+	h := newHeap(t, Options{})
+	size := int(max(releasePagesFrom, osmem.PageSize) * 2)
+	whole := size <= sizeclass.MaxSize // a block has a page for itself
+	size = min(size, sizeclass.MaxSize)
+	var kept, freed []unsafe.Pointer
+	for i := range 40 {
+		if p := h.Malloc(size); i%4 == 0 {
+			kept = append(kept, p)
+		} else {
+			freed = append(freed, p)
+		}
+	}
+	for _, p := range freed {
+		h.Free(p)
+	}
+	h.consolidate(nil)
+	cl := &h.classes[sizeclass.Of(size)]
+	zeroed, other := 0, 0
+	for a := cl.spans; a != 0; a = span.At(a).Next {
+		s := span.At(a)
+		for p := s.Free; p != 0; p = nextOf(blockAt(p).link) {
+			if stateOf(blockAt(p).link)&stateZeroed != 0 {
+				zeroed++
+			} else {
+				other++
+			}
+		}
+	}
+	if gives := whole && !osmem.DecommitRevokes; gives && (zeroed == 0 || other != 0) || !gives && zeroed != 0 {
+		t.Errorf("%d of %d free blocks have given their pages back", zeroed, zeroed+other)
+	}
+	for _, p := range kept {
+		h.Free(p)
+	}
+}
+
+// TestEmptyCachesOnce has two goroutines empty the caches at the same time. The one that comes second does
+// not stop the world.
+func TestEmptyCachesOnce(t *testing.T) {
+	testheap.WithRate(t, 0) // a sampled block is in no cache
+	h := newHeap(t, Options{})
+	h.Free(h.Malloc(64))
+	if !h.hasCached() {
+		return // with CHEAP_CHECK
+	}
+	before := h.emptyings.Load()
+	var both sync.WaitGroup
+	h.seize.Lock()
+	for range 2 {
+		both.Go(h.emptyCaches)
+	}
+	testwait.Until(t, "both wait", func() bool { return testheap.CountIn("(*Heap).emptyCaches(", "sync.(*Mutex).lockSlow(") == 2 })
+	h.seize.Unlock()
+	both.Wait()
+	if n := h.emptyings.Load() - before; n != 1 {
+		t.Errorf("the caches were emptied %d times", n)
+	}
+}
