@@ -107,7 +107,7 @@ func ready(t *testing.T) {
 	seen, seenBytes, _ := blocks(30 << 20)
 	near(t, "seen", ReadStats().Live, seenBytes)
 	near(t, "not seen", unseenNow(t), oldBytes)
-	if _, bytes := (upward{}).InUse(); waiting() || counted.Off(counted{}) != "" {
+	if _, bytes := (cHost{}).InUse(); waiting() || counted.Off(counted{}) != "" {
 		t.Error("it waits")
 	} else {
 		near(t, "for package pace", bytes, oldBytes+seenBytes)

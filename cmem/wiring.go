@@ -8,9 +8,9 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 )
 
-// upward has the methods of package cmem that package account calls, by an interface of its
+// cHost has the methods of package cmem that package account calls, by an interface of its
 // own. Package cmem gives it to package account in this file only.
-type upward struct{}
+type cHost struct{}
 
 func init() {
 	if off() == "" && rate() > 0 {
@@ -19,9 +19,9 @@ func init() {
 }
 
 // countForPace is called when blocks are sampled: before, package account asks the allocator itself what is in use.
-var countForPace = sync.OnceFunc(func() { account.Process.OpenCHeap(upward{}) })
+var countForPace = sync.OnceFunc(func() { account.Process.OpenCHeap(cHost{}) })
 
-func (upward) InUse() (blocks, bytes int64) {
+func (cHost) InUse() (blocks, bytes int64) {
 	s := read()
 	if n := unseenLately(); n > 0 {
 		return liveBlocks(), s.Live + n
@@ -29,4 +29,4 @@ func (upward) InUse() (blocks, bytes int64) {
 	return max(0, s.Mallocs-s.Frees), s.Live
 }
 
-func (upward) Watch(on bool) { listen(on) }
+func (cHost) Watch(on bool) { listen(on) }

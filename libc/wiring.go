@@ -24,22 +24,22 @@ import (
 	"github.com/cheapgo/cheap/internal/account"
 )
 
-// upward has the methods of package libc that package account calls, by an interface of its
+// libcHost has the methods of package libc that package account calls, by an interface of its
 // own. Package libc gives it to package account in this file only.
-type upward struct{}
+type libcHost struct{}
 
-func init() { account.Process.SetMalloc(upward{}) }
+func init() { account.Process.SetMalloc(libcHost{}) }
 
-func (upward) Read() (used, free int64, ok bool) {
+func (libcHost) Read() (used, free int64, ok bool) {
 	var u, f C.size_t
 	ok = C.cheap_malloc_read(&u, &f) != 0
 	return int64(u), int64(f), ok
 }
 
-func (upward) Trim() { C.cheap_malloc_trim() }
+func (libcHost) Trim() { C.cheap_malloc_trim() }
 
 // Keep reads the environment by package os: getenv of C may read it while os.Setenv changes it.
-func (upward) Keep(bytes int64) {
+func (libcHost) Keep(bytes int64) {
 	for _, name := range []string{"trim_threshold", "top_pad", "mmap_threshold", "mmap_max"} {
 		if _, set := os.LookupEnv("MALLOC_" + strings.ToUpper(name) + "_"); set || strings.Contains(os.Getenv("GLIBC_TUNABLES"), name) {
 			return // the user has set a number that this depends on
@@ -48,14 +48,14 @@ func (upward) Keep(bytes int64) {
 	C.cheap_malloc_keep(C.size_t(bytes))
 }
 
-func (u upward) Arenas() int {
+func (u libcHost) Arenas() int {
 	if !u.known() {
 		return 0
 	}
 	return int(C.cheap_malloc_arenas())
 }
 
-func (u upward) ReadArenas() []account.Arena {
+func (u libcHost) ReadArenas() []account.Arena {
 	if !u.known() {
 		return nil
 	}
@@ -81,7 +81,7 @@ func otherArenas() (all []account.Arena) {
 
 // known reports whether malloc says what it has. glibc has an arena also in a program whose malloc does not
 // call glibc's.
-func (u upward) known() bool {
+func (u libcHost) known() bool {
 	_, _, ok := u.Read()
 	return ok
 }

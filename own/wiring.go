@@ -9,23 +9,23 @@ import (
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 
-// upward implements interfaces of packages below this one, through which they call it. Only
+// ownHost implements interfaces of packages below this one, through which they call it. Only
 // this file gives it to them.
-type upward struct {
+type ownHost struct {
 	intake.AfterSweep
 	worker.AfterWalk
 }
 
 func init() {
-	gcwatch.Follow(upward{})
-	census.SetPools(upward{})
-	leaks.SetPools(upward{})
+	gcwatch.Follow(ownHost{})
+	census.SetPools(ownHost{})
+	leaks.SetPools(ownHost{})
 	setLevelsFromEnvironment() // after that: pools may have been made already
 }
 
-func (upward) Pools(list []census.Pool) []census.Pool { return readPools(list) }
-func (upward) StoreBytes() int64                      { return batch.Outside() }
+func (ownHost) Pools(list []census.Pool) []census.Pool { return readPools(list) }
+func (ownHost) StoreBytes() int64                      { return batch.Outside() }
 
-func (upward) LevelsChanged()      { setLevels() }
-func (upward) Sites() []leaks.Site { return readSites() }
-func (upward) All() []leaks.Pool   { return readLeaks() }
+func (ownHost) LevelsChanged()      { setLevels() }
+func (ownHost) Sites() []leaks.Site { return readSites() }
+func (ownHost) All() []leaks.Pool   { return readLeaks() }

@@ -58,7 +58,7 @@ func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
 		}
 	}
 	h.caches.Unpin(slot)
-	handedOut(p, was)
+	raceAcquire(p, was)
 	return p, was
 }
 
@@ -125,7 +125,7 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 	}
 	h.mustBeUndamaged(p) // step 8
 	account.Process.Notify()
-	handedOut(p, was)
+	raceAcquire(p, was)
 	return p, was, err
 }
 
@@ -163,7 +163,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 		k = cacheAt(h.caches.Pin())
 	}
 	if k == nil {
-		h.letGo(local, k)
+		h.unpin(local, k)
 		h.addCache()
 	} else {
 		var written uintptr
@@ -175,7 +175,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 				written, lost = cc.dropList()
 			}
 		}
-		h.letGo(local, k)
+		h.unpin(local, k)
 		if p != 0 {
 			race.Leave()
 			return p, was, nil
@@ -195,7 +195,7 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err err
 			k = cacheAt(h.caches.Pin())
 		}
 		placed := k != nil && k.fill(c, more.list, more.n, want)
-		h.letGo(local, k)
+		h.unpin(local, k)
 		if !placed {
 			cl.sort(h, more) // the list was filled meanwhile, or the goroutine is on another P
 		}

@@ -428,11 +428,11 @@ func (h *Heap) addCache() {
 	h.numPlaces.Store(max(h.numPlaces.Load(), int32(place)+1))
 }
 
-// letGo unpins the goroutine if it uses the cache of its P, which is k and may be nil. If local is
-// not nil, the goroutine uses the cache of a Local and is not pinned: letGo does nothing.
+// unpin unpins the goroutine if it uses the cache of its P, which is k and may be nil. If local is
+// not nil, the goroutine uses the cache of a Local and is not pinned: unpin does nothing.
 //
 //go:norace
-func (h *Heap) letGo(local, k *cache) {
+func (h *Heap) unpin(local, k *cache) {
 	if local == nil {
 		h.caches.Unpin(uintptr(unsafe.Pointer(k))) // it lies outside the Go heap
 	}

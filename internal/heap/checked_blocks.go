@@ -71,14 +71,14 @@ func (c *checked) takeClass(op string, class uint8) (taken uintptr, was blockSta
 	}
 	c.flush(false)
 	if p, was := c.local.k.class(class).pop(); p != 0 {
-		handedOut(p, was)
+		raceAcquire(p, was)
 		return p, was
 	}
 	p, was, err := c.h.refill(c.local.k, class)
 	if err != nil {
 		return 0, 0
 	}
-	handedOut(p, was)
+	raceAcquire(p, was)
 	return p, was
 }
 
@@ -134,7 +134,7 @@ func (c *checked) leave(op string) {
 
 // freeBase frees a block of the heap. The lock is held.
 func (c *checked) freeBase(base uintptr) {
-	c.h.freeing(base)
+	c.h.raceRelease(base)
 	if c.local == nil || !c.local.c.has() {
 		c.h.freePlain(nil, base)
 	} else if !c.local.k.free(span.Find(base), base) {

@@ -42,7 +42,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	race.Enter()
 	defer race.Leave()
 	if h.id == 0 {
-		seen(func() { h.panicNotOpen(op) })
+		raceVisible(func() { h.panicNotOpen(op) })
 	}
 	h.seize.Lock()
 	defer h.seize.Unlock()
@@ -61,7 +61,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	for h.busy.Load() != 0 {
 		runtime.Gosched()
 	}
-	seen(h.checked.end)
+	raceVisible(h.checked.end)
 	h.seize.Lock()
 	for i := range h.classes {
 		h.classes[i].forgetAll()
@@ -109,7 +109,7 @@ func (h *Heap) lookAtBlocks(op string, all bool, seized []percpu.Seized) error {
 	if damaged && h.checked != nil {
 		h.checked.reported = true // as in mustBeUndamagedAll
 	}
-	seen(func() { h.mustBeUndamaged(0) })
+	raceVisible(func() { h.mustBeUndamaged(0) })
 	if live {
 		return errs.Live(op, s.Blocks, s.Bytes)
 	}

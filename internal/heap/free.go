@@ -71,14 +71,14 @@ func (h *Heap) freePlain(l *Local, p uintptr) (freed bool) {
 		k = cacheAt(h.caches.Pin())
 	}
 	if k == nil {
-		h.letGo(local, k)
+		h.unpin(local, k)
 		h.addCache()
 		freed = cl.putOne(h, s, p)
 	} else {
 		over := k.makeRoom(c) // step 4
 		freed = k.free(s, p)
 		full := k.class(c).capacity == 0 // other classes have all the room of the cache
-		h.letGo(local, k)
+		h.unpin(local, k)
 		if !freed && full {
 			freed = cl.putOne(h, s, p)
 		}

@@ -254,7 +254,7 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 					cc.takes++
 					b.canary = 0
 					h.caches.Unpin(slot)
-					handedOut(p, stateOf(link))
+					raceAcquire(p, stateOf(link))
 					return osmem.Pointer(p)
 				}
 			}
@@ -271,7 +271,7 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 //go:nosplit
 func (h *Heap) Free(ptr unsafe.Pointer) {
 	p := uintptr(ptr)
-	h.freeing(p)
+	h.raceRelease(p)
 	slot := h.caches.Pin()
 	if slot != 0 {
 		table := span.TableOf(p)

@@ -80,7 +80,7 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 				cc.head = nextOf(link)
 				cc.takes++
 				b.canary = 0
-				handedOut(p, stateOf(link))
+				raceAcquire(p, stateOf(link))
 				return osmem.Pointer(p)
 			}
 		}
@@ -113,7 +113,7 @@ func (l *Local) takeCached(c uint8) (p uintptr) {
 		p, was = cc.pop()
 	}
 	l.in = false
-	handedOut(p, was)
+	raceAcquire(p, was)
 	return p
 }
 
@@ -126,7 +126,7 @@ func (l *Local) takeCached(c uint8) (p uintptr) {
 func (l *Local) Free(ptr unsafe.Pointer) {
 	race.Write(unsafe.Pointer(&l.lastUnit))
 	p := uintptr(ptr)
-	l.h.freeing(p)
+	l.h.raceRelease(p)
 	var s *span.Span
 	if p>>span.UnitShift == l.lastUnit {
 		s = span.At(l.last)

@@ -524,7 +524,7 @@ func TestLocalSections(t *testing.T) {
 		"cacheClass.push": {nosplit},
 	}
 	// What runs behind the section; conversions; and what has no safe point.
-	others := []string{"allocSlow", "freeSlow", "handedOut", "stateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
+	others := []string{"allocSlow", "freeSlow", "raceAcquire", "stateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
 	found := 0
 	for _, dir := range []string{".", "../osmem"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))

@@ -5,17 +5,17 @@ import (
 	"github.com/cheapgo/cheap/internal/span"
 )
 
-// handedOut is called when the block at p was taken off all lists and the caller
+// raceAcquire is called when the block at p was taken off all lists and the caller
 // does not have it yet. was is the state of the free block. p may be 0.
 //
 //go:norace
-func handedOut(p uintptr, was blockState) {
+func raceAcquire(p uintptr, was blockState) {
 	if race.Told && p != 0 {
 		acquire(p, was)
 	}
 }
 
-// acquire is what handedOut tells the race detector.
+// acquire is what raceAcquire tells the race detector.
 //
 //go:norace
 func acquire(p uintptr, was blockState) {
@@ -27,17 +27,17 @@ func acquire(p uintptr, was blockState) {
 	}
 }
 
-// freeing is called when p, which may have any value, is about to be freed. What
+// raceRelease is called when p, which may have any value, is about to be freed. What
 // the caller did to the block happened before what its next owner does.
 //
 //go:norace
-func (h *Heap) freeing(p uintptr) {
+func (h *Heap) raceRelease(p uintptr) {
 	if race.Told {
 		h.release(p)
 	}
 }
 
-// release is what freeing tells the race detector.
+// release is what raceRelease tells the race detector.
 //
 //go:norace
 func (h *Heap) release(p uintptr) {
@@ -59,10 +59,10 @@ func eachUnit(p uintptr, f func(uintptr)) {
 	}
 }
 
-// seen calls f, which may panic, between Enter and Leave of package race. The detector
+// raceVisible calls f, which may panic, between Enter and Leave of package race. The detector
 // sees what f does. Else it would miss the locks of package fmt, and report that two
 // goroutines make their messages at the same time.
-func seen(f func()) {
+func raceVisible(f func()) {
 	race.Leave()
 	defer race.Enter()
 	f()

@@ -175,12 +175,12 @@ func isAlone(kind uintptr) bool {
 //
 //go:norace
 func (h *Heap) resize(s *span.Span, p, size uintptr, short bool) unsafe.Pointer {
-	h.freeing(p)
+	h.raceRelease(p)
 	to := h.resizeLarge(s, p, osmem.RoundPage(size), short)
 	if to != 0 {
 		h.sampleLarge(to)
 	}
-	handedOut(to, stateNew)
+	raceAcquire(to, stateNew)
 	return osmem.Pointer(to)
 }
 

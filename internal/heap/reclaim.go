@@ -198,7 +198,7 @@ func (h *Heap) consolidate(local *cache) {
 	if k != nil {
 		k.takeAll(&lists)
 	}
-	h.letGo(local, k)
+	h.unpin(local, k)
 	h.sortAll(&lists)
 	h.sortMagazines()
 	for i := range h.classes {

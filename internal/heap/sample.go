@@ -102,7 +102,7 @@ func (h *Heap) pick(l *Local, c uint8) (pick sample.Pick) {
 	} else if pick = k.sampleDue(c); pick == (sample.Pick{}) && k.class(c).head|k.class(c).spare == 0 {
 		k.class(c).skip()
 	}
-	h.letGo(local, k)
+	h.unpin(local, k)
 	return pick
 }
 
@@ -155,7 +155,7 @@ func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState) {
 	if out := all.inSpans(int(c)); out > all.peaks[c].Load() {
 		all.peaks[c].Store(out) // one that another goroutine stores meanwhile is about the same
 	}
-	seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
+	raceVisible(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
 	if h.grew.Load() {
 		h.dropIdle()
 	}
@@ -204,7 +204,7 @@ func (h *Heap) freeSampled(s *span.Span, p uintptr) bool {
 	}
 	// Before the block is free, or its next life could be ended. If it turns out not to be
 	// live, no sample of it was there, but one that another goroutine is ending now.
-	seen(func() { sample.Remove(p) })
+	raceVisible(func() { sample.Remove(p) })
 	if !all.classes[c].putOne(h, s, p) {
 		return false
 	}
@@ -232,7 +232,7 @@ func (all *samples) releaseIdle(h *Heap) {
 	now, last := sample.Now(), all.released.Load()
 	if now-last < int64(idlePause) {
 		if !all.putOff.Load() && !all.putOff.Swap(true) {
-			seen(func() { // else the function would look as if it ran before the timer was armed
+			raceVisible(func() { // else the function would look as if it ran before the timer was armed
 				time.AfterFunc(idlePause, func() {
 					all.putOff.Store(false)
 					h.releaseSampled(false)
@@ -335,7 +335,7 @@ func (h *Heap) sampleLarge(p uintptr) {
 	s.Sampled = sample.Chance(s.Size)
 	is, size := s.Sampled, s.Size
 	h.large.mu.Unlock()
-	seen(func() {
+	raceVisible(func() {
 		switch {
 		case is:
 			sample.Add(p, size, &h.samples().holder)
@@ -352,7 +352,7 @@ func (h *Heap) sampleLarge(p uintptr) {
 func endLargeSample(s *span.Span) {
 	if s.Sampled {
 		s.Sampled = false
-		seen(func() { sample.Remove(s.Base) })
+		raceVisible(func() { sample.Remove(s.Base) })
 	}
 }
 
@@ -365,5 +365,5 @@ func (h *Heap) forgetSamples() {
 	for i := range all.classes {
 		all.classes[i].forgetAll()
 	}
-	seen(func() { sample.Drop(&all.holder) })
+	raceVisible(func() { sample.Drop(&all.holder) })
 }

@@ -316,7 +316,7 @@ func TestTwoLists(t *testing.T) {
 			k := cacheAt(w.h.caches.Pin())
 			k.class(sizeclass.Of(pairSize)).setCapacity(4)
 			k.class(sizeclass.Of(pairSize)).push(p)
-			w.h.letGo(nil, k)
+			w.h.unpin(nil, k)
 			w.a.empty()
 			w.mustNotice(p, written, func() { w.h.Malloc(pairSize) })
 		},

@@ -56,7 +56,7 @@ func (h *Heap) allocWatched(op string, l *Local, size, align int) (p uintptr, wa
 		if p, was = h.allocPicked(l, c); p != 0 {
 			h.mustBeUndamaged(p)
 			account.Process.Notify()
-			handedOut(p, was)
+			raceAcquire(p, was)
 			return p, was, nil
 		}
 	}
@@ -81,7 +81,7 @@ func (h *Heap) allocPicked(l *Local, c uint8) (p uintptr, was blockState) {
 	switch {
 	case !pick.Profile:
 	case p != 0:
-		seen(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &h.samples().holder) })
+		raceVisible(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &h.samples().holder) })
 	default:
 		p, was = h.allocSampled(c)
 	}
