@@ -36,7 +36,9 @@ type LiveError struct {
 	Blocks, Bytes int64
 }
 
-func (e *LiveError) Error() string { return fmt.Sprintf("%s: live blocks: %d (%d bytes)", e.Op, e.Blocks, e.Bytes) }
+func (e *LiveError) Error() string {
+	return fmt.Sprintf("%s: live blocks: %d (%d bytes)", e.Op, e.Blocks, e.Bytes)
+}
 
 // above is what package cheap is to the heap.
 type above struct{}

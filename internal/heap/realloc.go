@@ -27,15 +27,12 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 	return h.realloc("Heap.TryRealloc", nil, ptr, size)
 }
 
-// reallocCached is Realloc of a small block within the P's cache, and of a large block within its
-// pages. It returns nil if that does not serve.
+// reallocCached is Realloc of a small block within the P's cache. It returns nil if that does not
+// serve.
 //
 //go:norace
 func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if uint(size) > sizeclass.MaxSize {
-		if h.hasPages(uintptr(ptr), uintptr(size)) {
-			return ptr
-		}
 		return nil
 	}
 	var to uintptr
@@ -45,15 +42,6 @@ func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	}
 	h.caches.Unpin(slot)
 	return osmem.Pointer(to)
-}
-
-// hasPages reports whether p, which may be any number, is a large block of the heap whose size in
-// whole pages is that of size bytes. The block cannot end meanwhile, as it is the caller's.
-//
-//go:norace
-func (h *Heap) hasPages(p, size uintptr) bool {
-	s := span.Lookup(p)
-	return s != nil && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p && s.Size-size < osmem.PageSize
 }
 
 // realloc resizes the small block at p, which may be any number, to size bytes: it leaves
@@ -105,61 +93,95 @@ func staysInPlace(size, old uintptr) bool {
 	return size <= old && uintptr(sizeclass.Classes[sizeclass.Of(int(size))].Size) > old/2
 }
 
+// A plan says how Realloc gives a block another size.
+type plan int
+
+const (
+	stay    plan = iota // the block serves as it is: its size class, or its pages, suffice
+	resize              // it is extended or shrunk, or its pages move; it is copied if neither can be
+	another             // it is copied to another block
+)
+
+// planOf returns the plan for a block of old bytes, with the kind of its span, that is to have size
+// bytes.
+//
+//go:norace
+func planOf(kind, old, size uintptr) plan {
+	large := kind == span.KindLarge
+	switch {
+	case size <= sizeclass.MaxSize:
+		if !large && staysInPlace(size, old) {
+			return stay
+		}
+	case large && old-size < osmem.PageSize:
+		return stay
+	case (large || isAlone(kind)) && size <= maxLarge:
+		return resize
+	}
+	return another
+}
+
 // realloc is Realloc. The cache is that of l or, if l is nil, that of the P.
-func (h *Heap) realloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	to, err := h.tryRealloc(op, l, ptr, size)
-	h.refused(size, err)
+//
+//go:norace
+func (h *Heap) realloc(op string, l *Local, ptr unsafe.Pointer, size int) (to unsafe.Pointer, err error) {
+	if h.checked != nil {
+		to, err = h.checked.realloc(op, ptr, size)
+	} else {
+		to, err = h.tryRealloc(op, l, ptr, size)
+	}
+	if err != nil {
+		h.refused(size, err)
+	}
 	return to, err
 }
 
-// tryRealloc is realloc without a call of HeapOptions.OnLimit.
+// tryRealloc is realloc without a call of HeapOptions.OnLimit. If there is no memory for a copy, it
+// tries once more without one: alloc has emptied the caches, and what did not suffice for another block
+// may suffice for a larger one.
 //
 //go:norace
 func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	if h.checked != nil {
-		return h.checked.realloc(op, ptr, size)
-	}
 	h.mustBeOpen(op)
+	p := uintptr(ptr)
 	if size < 0 {
-		panicMisuse(op, uintptr(ptr), "negative size %d", size)
+		panicMisuse(op, p, "negative size %d", size)
 	}
-	if ptr == nil {
+	if p == 0 {
 		to, _, err := h.alloc(op, l, size, sizeclass.Quantum)
 		return osmem.Pointer(to), err
 	}
-	p := uintptr(ptr)
-	s := h.mustOwn(op, p)
-	old := s.Size
-	kind := s.LoadTag() & span.KindMask
-	large := kind == span.KindLarge
-	if !large && staysInPlace(uintptr(size), old) || size > sizeclass.MaxSize && h.hasPages(p, uintptr(size)) {
+	s, v := judge(p, h.id)
+	if v != blockLive {
+		panicNotLive(op, p, v, s)
+	}
+	old, kind := s.Size, s.LoadTag()&span.KindMask
+	how := planOf(kind, old, uintptr(size))
+	if how == stay {
 		return ptr, nil
 	}
 	h.begin(op)
 	defer h.end()
-	resizable := (large || isAlone(kind)) && size > sizeclass.MaxSize && uintptr(size) <= maxLarge
-	if resizable {
-		if to := h.resize(s, p, uintptr(size), false); to != nil {
-			return to, nil
-		}
-	}
-	q, _, err := h.alloc(op, l, size, sizeclass.Quantum)
-	if err != nil {
-		if uintptr(size) <= old {
-			return ptr, nil // a smaller block would be better, but this one serves
-		}
-		// alloc has emptied the caches. What did not suffice for another block may
-		// suffice for a larger one.
-		if resizable {
-			if to := h.resize(s, p, uintptr(size), true); to != nil {
+	var err error
+	for short := false; ; short = true {
+		if how == resize {
+			if to := h.resize(s, p, uintptr(size), short); to != nil {
 				return to, nil
 			}
 		}
-		return nil, err
+		if short {
+			return nil, err
+		}
+		var q uintptr
+		if q, _, err = h.alloc(op, l, size, sizeclass.Quantum); err == nil {
+			to := osmem.Pointer(q)
+			h.move(op, l, to, ptr, min(old, uintptr(size)), kind >= sizeclass.Count)
+			return to, nil
+		}
+		if uintptr(size) <= old {
+			return ptr, nil // a smaller block would be better, but this one serves
+		}
 	}
-	to := osmem.Pointer(q)
-	h.move(op, l, to, ptr, min(old, uintptr(size)), kind >= sizeclass.Count)
-	return to, nil
 }
 
 // isAlone reports whether kind is that of a class whose blocks have a span each.
