@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -47,7 +48,7 @@ func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) {
 // block's state. p is 0 if there is none.
 //
 //go:norace
-func (h *Heap) takeCached(size int) (p uintptr, was blockState) {
+func (h *Heap) takeCached(size int) (p uintptr, was block.State) {
 	if uint(size) > sizeclass.MaxSize {
 		return 0, 0
 	}
@@ -90,7 +91,7 @@ func (h *Heap) allocSlow(op string, l *Local, size, align int) (uintptr, error) 
 
 // alloc returns a block, and its state. It does not call HeapOptions.OnLimit: the caller may still
 // serve the request in another way.
-func (h *Heap) alloc(op string, l *Local, size, align int) (p uintptr, was blockState, err error) {
+func (h *Heap) alloc(op string, l *Local, size, align int) (p uintptr, was block.State, err error) {
 	if h.watched.Load() { // step 1
 		return h.allocWatched(op, l, size, align)
 	}
@@ -100,7 +101,7 @@ func (h *Heap) alloc(op string, l *Local, size, align int) (p uintptr, was block
 // allocPlain is alloc of a block that no watcher takes.
 //
 //go:norace
-func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was blockState, err error) {
+func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was block.State, err error) {
 	h.mustBeOpen(op)
 	if size < 0 {
 		panicMisuse(op, 0, "negative size %d", size)
@@ -155,7 +156,7 @@ func alignedClass(size, align int) (c uint8, ok bool) {
 // empty. The cache is local, the cache of a Local; if local is nil, it is the cache of the P.
 //
 //go:norace
-func (h *Heap) refill(local *cache, c uint8) (p uintptr, was blockState, err error) {
+func (h *Heap) refill(local *cache, c uint8) (p uintptr, was block.State, err error) {
 	race.Enter()
 	cl, want := &h.classes[c], 1
 	k := local

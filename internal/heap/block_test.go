@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testheap"
@@ -80,7 +81,7 @@ func TestSealFactors(t *testing.T) {
 				var longer []uint64
 				for _, f := range factors {
 					for _, f := range []uint64{f, f | 1<<(bit-1)} {
-						if (op(checksum(p, link, f))^checksum(p, changed, f))&low == 0 {
+						if (op(block.Checksum(p, link, f))^block.Checksum(p, changed, f))&low == 0 {
 							longer = append(longer, f)
 						}
 					}
@@ -160,12 +161,12 @@ func TestChecksumDamage(t *testing.T) {
 		passed := 0
 		for range tries {
 			p, link := randomBlock()
-			factor := factorOf(uintptr(rand.Uint32N(1 << 20)))
-			before := words{link, checksum(p, link, factor) ^ rand.Uint64N(2)*sortedBit}
+			factor := block.FactorOf(uintptr(rand.Uint32N(1 << 20)))
+			before := words{link, block.Checksum(p, link, factor) ^ rand.Uint64N(2)*block.SortedBit}
 			after := attack(before)
-			b := block{after[0], after[1]}
-			wasSorted := before[1] != checksum(p, link, factor)
-			if wasSorted && b.isSorted(p, factor) || !wasSorted && b.isCached(p, factor) {
+			b := block.Block{Link: after[0], Canary: after[1]}
+			wasSorted := before[1] != block.Checksum(p, link, factor)
+			if wasSorted && b.IsSorted(p, factor) || !wasSorted && b.IsCached(p, factor) {
 				passed++
 			}
 		}
@@ -183,18 +184,18 @@ func TestSealCopies(t *testing.T) {
 		p, link := randomBlock()
 		q, _ := randomBlock()
 		tag, other := uintptr(rand.Uint32N(1<<16)), uintptr(rand.Uint32N(1<<16))
-		b := block{}
-		b.setCached(p, nextOf(link), stateOf(link), factorOf(tag))
+		b := block.Block{}
+		b.SetCached(p, block.NextOf(link), block.StateOf(link), block.FactorOf(tag))
 		switch rand.IntN(3) {
 		case 0:
 			q ^= p&^0xffff ^ q&^0xffff // in the same span
 		case 1:
 			q ^= p ^ q ^ 16<<rand.IntN(12)
 		}
-		if p != q && b.isFree(q, factorOf(tag)) {
+		if p != q && b.IsFree(q, block.FactorOf(tag)) {
 			passed++
 		}
-		if tag != other && (b.isFree(p, factorOf(other)) || b.isFree(q, factorOf(other))) {
+		if tag != other && (b.IsFree(p, block.FactorOf(other)) || b.IsFree(q, block.FactorOf(other))) {
 			passed++
 		}
 	}
@@ -207,7 +208,7 @@ func TestSealCopies(t *testing.T) {
 func TestFactors(t *testing.T) {
 	seen := map[uint64]uintptr{}
 	for tag := range uintptr(testheap.HammerRounds(1 << 18)) {
-		f := factorOf(tag)
+		f := block.FactorOf(tag)
 		if f&1 == 0 || f == 1 {
 			t.Fatalf("the factor of %#x is %#x", tag, f)
 		}
@@ -223,31 +224,31 @@ func TestFactors(t *testing.T) {
 func TestBlockStates(t *testing.T) {
 	h := newHeap(t, Options{})
 	p := uintptr(h.Malloc(64))
-	defer h.Free(unsafe.Pointer(blockAt(p)))
-	b, factor := blockAt(p), h.classes[sizeclass.Of(64)].factor
-	look := func(name string, cached, sorted bool, next uintptr, state blockState) {
+	defer h.Free(unsafe.Pointer(block.At(p)))
+	b, factor := block.At(p), h.classes[sizeclass.Of(64)].factor
+	look := func(name string, cached, sorted bool, next uintptr, state block.State) {
 		t.Helper()
-		if b.isCached(p, factor) != cached || b.isSorted(p, factor) != sorted || b.isFree(p, factor) != (cached || sorted) {
-			t.Errorf("%s: cached is %v, sorted %v, free %v", name, b.isCached(p, factor), b.isSorted(p, factor), b.isFree(p, factor))
+		if b.IsCached(p, factor) != cached || b.IsSorted(p, factor) != sorted || b.IsFree(p, factor) != (cached || sorted) {
+			t.Errorf("%s: cached is %v, sorted %v, free %v", name, b.IsCached(p, factor), b.IsSorted(p, factor), b.IsFree(p, factor))
 		}
-		if (cached || sorted) && (nextOf(b.link) != next || stateOf(b.link) != state) {
-			t.Errorf("%s: link %#x", name, b.link)
+		if (cached || sorted) && (block.NextOf(b.Link) != next || block.StateOf(b.Link) != state) {
+			t.Errorf("%s: link %#x", name, b.Link)
 		}
 	}
 	look("in use", false, false, 0, 0)
-	for state := range stateBits + 1 {
+	for state := range block.StateBits + 1 {
 		for _, next := range []uintptr{0, p + 64, p - 64} {
-			b.setCached(p, next, state, factor)
+			b.SetCached(p, next, state, factor)
 			look("in a cache", true, false, next, state)
-			b.canary ^= sortedBit
+			b.Canary ^= block.SortedBit
 			look("sorted", false, true, next, state)
-			b.setSorted(p, next, state, factor)
+			b.SetSorted(p, next, state, factor)
 			look("sorted", false, true, next, state)
 		}
 	}
-	b.canary = 0
+	b.Canary = 0
 	look("handed out", false, false, 0, 0)
-	*b = block{}
+	*b = block.Block{}
 	look("zero", false, false, 0, 0)
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -60,7 +61,7 @@ type cacheClass struct {
 
 	_ [16 - 2*unsafe.Sizeof(uintptr(0))]byte
 
-	factor uint64 // factorOf the tag of the class's spans
+	factor uint64 // block.FactorOf the tag of the class's spans
 }
 
 const cacheClassSize = 64 // a cache line
@@ -112,15 +113,15 @@ func (cc *cacheClass) due() bool { return cc.takes >= cc.sampleAt }
 // call.
 //
 //go:norace
-func (cc *cacheClass) pop() (p uintptr, was blockState) {
+func (cc *cacheClass) pop() (p uintptr, was block.State) {
 	if p := cc.head; p != 0 {
-		b := blockAt(p)
-		link := b.link
-		if b.canary == checksum(p, link, cc.factor) {
-			cc.head = nextOf(link)
+		b := block.At(p)
+		link := b.Link
+		if b.Canary == block.Checksum(p, link, cc.factor) {
+			cc.head = block.NextOf(link)
 			cc.takes++
-			b.canary = 0
-			return p, stateOf(link)
+			b.Canary = 0
+			return p, block.StateOf(link)
 		}
 	}
 	return 0, 0
@@ -157,7 +158,7 @@ func (cc *cacheClass) push(p uintptr) bool {
 	if puts >= cc.takes {
 		return false
 	}
-	blockAt(p).setCached(p, cc.head, 0, cc.factor)
+	block.At(p).SetCached(p, cc.head, 0, cc.factor)
 	cc.puts = puts + 1
 	cc.head = p
 	return true
@@ -176,7 +177,7 @@ func (k *cache) free(s *span.Span, p uintptr) bool {
 		return false
 	}
 	cc := k.class(uint8(c))
-	return !blockAt(p).isFree(p, cc.factor) && cc.push(p)
+	return !block.At(p).IsFree(p, cc.factor) && cc.push(p)
 }
 
 // startsBlock reports whether p, in the unit of s, is the start of a block of a
@@ -383,7 +384,7 @@ func (k *cache) setHeap(h *Heap) {
 	at := h.firstSample()
 	k.room = cacheLimit - sizeclass.CacheLeast
 	for c := range k.classes {
-		k.classes[c].factor = factorOf(k.base | uintptr(c))
+		k.classes[c].factor = block.FactorOf(k.base | uintptr(c))
 		k.classes[c].sampleAt = at
 	}
 }

@@ -3,6 +3,7 @@ package heap
 import (
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -88,7 +89,7 @@ func (h *Heap) tryAllocZeroed(op string, l *Local, n int, ok bool) (unsafe.Point
 		return nil, noMemory(errTooLarge)
 	}
 	var p uintptr
-	var was blockState
+	var was block.State
 	if l == nil {
 		p, was = h.takeCached(n)
 	}
@@ -105,14 +106,14 @@ func (h *Heap) tryAllocZeroed(op string, l *Local, n int, ok bool) (unsafe.Point
 // free block.
 //
 //go:norace
-func zero(p uintptr, n int, was blockState) unsafe.Pointer {
-	if was&stateZeroed != 0 {
+func zero(p uintptr, n int, was block.State) unsafe.Pointer {
+	if was&block.Zeroed != 0 {
 		n = min(n, sizeclass.Quantum)
 	}
 	ptr := osmem.Pointer(p)
 	// A block of a heap with a CheckLevel begins behind its header, so it need not begin or end
 	// with a page.
-	if was&stateZeroed == 0 && n >= span.OwnMapping && span.Hollow(p, uintptr(n)) {
+	if was&block.Zeroed == 0 && n >= span.OwnMapping && span.Hollow(p, uintptr(n)) {
 		return ptr // pages that the program does not touch take no memory
 	}
 	clear(unsafe.Slice((*byte)(ptr), n)) // the block has n bytes or more

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -243,7 +244,7 @@ func (c *checked) look(p uintptr) (hd *checkedHeader, s *span.Span, v verdict) {
 	if hd.checksum != hd.checksumOf() {
 		return hd, s, headerLost
 	}
-	if tag := s.LoadTag(); (hd.state == inUse || hd.state == quarantined) && tag&span.KindMask < span.KindBody && blockAt(base).isFree(base, factorOf(tag)) {
+	if tag := s.LoadTag(); (hd.state == inUse || hd.state == quarantined) && tag&span.KindMask < span.KindBody && block.At(base).IsFree(base, block.FactorOf(tag)) {
 		return hd, s, headerLost // a heap that is destroyed has left the header
 	}
 	switch {

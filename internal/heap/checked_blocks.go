@@ -3,6 +3,7 @@ package heap
 import (
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -55,7 +56,7 @@ func (c *checked) takePlain(op string, size, align int) (base uintptr, err error
 }
 
 // takeClass is take of a class. It returns what the canary of the block said as well.
-func (c *checked) takeClass(op string, class uint8) (taken uintptr, was blockState) {
+func (c *checked) takeClass(op string, class uint8) (taken uintptr, was block.State) {
 	c.lock(op)
 	defer func() {
 		if taken == 0 { // no block, or a panic: nobody else unlocks

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -111,7 +112,7 @@ func (c *checked) check() (at uintptr, report string) {
 			n = 1
 		}
 		for base := s.Base; n > 0 && report == ""; base, n = base+size, n-1 {
-			if !large && blockAt(base).isFree(base, factorOf(s.LoadTag())) {
+			if !large && block.At(base).IsFree(base, block.FactorOf(s.LoadTag())) {
 				continue
 			}
 			hd := headerAt(base)

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -20,7 +21,7 @@ type class struct {
 	mu sync.Mutex
 
 	tag    uintptr // of the class's spans; written once
-	factor uint64  // factorOf(tag)
+	factor uint64  // block.FactorOf(tag)
 
 	// spans is the first of the spans that have blocks to give: blocks that
 	// came back, or blocks that are still to be carved.
@@ -39,7 +40,7 @@ type class struct {
 // Where blocks were written to it loses them, and takes others.
 //
 //go:norace
-func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, more magazine, err error) {
+func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was block.State, more magazine, err error) {
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
 	if h.closed.Load() {
@@ -68,15 +69,15 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 				continue
 			}
 		}
-		b := blockAt(got.list)
-		if !b.isCached(got.list, cl.factor) {
+		b := block.At(got.list)
+		if !b.IsCached(got.list, cl.factor) {
 			h.noteDamage(got.list)
 			continue
 		}
 		cl.out += int64(got.n)
 		cl.mallocs++
-		b.canary = 0
-		return got.list, stateOf(b.link), magazine{nextOf(b.link), got.n - 1}, nil
+		b.Canary = 0
+		return got.list, block.StateOf(b.Link), magazine{block.NextOf(b.Link), got.n - 1}, nil
 	}
 }
 
@@ -88,17 +89,17 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was blockState, mor
 func (cl *class) takeFree(h *Heap, s *span.Span, n int) magazine {
 	taken := magazine{list: s.Free}
 	for p := s.Free; ; {
-		b := blockAt(p)
-		if !b.isSorted(p, cl.factor) {
+		b := block.At(p)
+		if !b.IsSorted(p, cl.factor) {
 			h.noteDamage(p)
 			s.Free, s.NumFree = 0, 0
 			return magazine{}
 		}
-		b.canary ^= sortedBit
-		next := nextOf(b.link)
+		b.Canary ^= block.SortedBit
+		next := block.NextOf(b.Link)
 		taken.n++
 		if next == 0 || taken.n == n {
-			b.setCached(p, 0, stateOf(b.link), cl.factor)
+			b.SetCached(p, 0, block.StateOf(b.Link), cl.factor)
 			s.Free = next
 			s.NumFree -= uint32(taken.n)
 			if next == 0 && s.NumFree != 0 {
@@ -122,14 +123,14 @@ func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	pageEnd := osmem.RoundPage(start + s.Size)
 	made := int((pageEnd - start + s.Size - 1) / s.Size)
 	made = min(made, n, int(s.Blocks-s.Carved))
-	state := stateNew
+	state := block.New
 	if s.Fresh {
-		state |= stateZeroed
+		state |= block.Zeroed
 	}
 	next := uintptr(0)
 	for i := made - 1; i >= 0; i-- {
 		p := start + uintptr(i)*s.Size
-		blockAt(p).setCached(p, next, state, cl.factor)
+		block.At(p).SetCached(p, next, state, cl.factor)
 		next = p
 	}
 	// Not before the blocks have their canaries: Free relies on it.

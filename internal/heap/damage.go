@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -81,23 +82,23 @@ func (h *Heap) lookAtDamage(p uintptr) fill.Damage {
 //
 //go:norace
 func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
-	b, factor := blockAt(p), factorOf(tag)
-	if b.isFree(p, factor) {
+	b, factor := block.At(p), block.FactorOf(tag)
+	if b.IsFree(p, factor) {
 		return 0, 0, true
 	}
-	for bit := range uint64(sortedBit + 1) {
-		if link := invertChecksum(p, b.canary^bit, factor); mayBeLink(link, tag) {
-			from, to, _ = changedBytes(link, b.link)
+	for bit := range uint64(block.SortedBit + 1) {
+		if link := invertChecksum(p, b.Canary^bit, factor); mayBeLink(link, tag) {
+			from, to, _ = changedBytes(link, b.Link)
 			return from, to, true
 		}
 	}
-	const word = unsafe.Sizeof(b.link)
-	if mayBeLink(b.link, tag) {
+	const word = unsafe.Sizeof(b.Link)
+	if mayBeLink(b.Link, tag) {
 		// The low bytes of a canary depend on the low bits of the link alone, so that they
 		// are right does not say that the link is.
 		most := word/2 - 1
-		for bit := range uint64(sortedBit + 1) {
-			if f, t, same := changedBytes(checksum(p, b.link, factor)^bit, b.canary); same > most {
+		for bit := range uint64(block.SortedBit + 1) {
+			if f, t, same := changedBytes(block.Checksum(p, b.Link, factor)^bit, b.Canary); same > most {
 				from, to, most = word+f, word+t, same
 			}
 		}
@@ -124,8 +125,8 @@ func invertChecksum(p uintptr, mark, factor uint64) (link uint64) {
 //
 //go:norace
 func mayBeLink(link uint64, tag uintptr) bool {
-	next := nextOf(link)
-	if uint64(next) != link&^uint64(stateBits) {
+	next := block.NextOf(link)
+	if uint64(next) != link&^uint64(block.StateBits) {
 		return false // more than an address
 	}
 	if next == 0 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/testcall"
 	"github.com/cheapgo/cheap/internal/testheap"
@@ -81,7 +82,7 @@ func testDamageNamed(t *testing.T, way func(l *Local), size, from, n int, last b
 func TestUnseal(t *testing.T) {
 	for range 100_000 {
 		p, link, factor := uintptr(rand.Uint64())&^15, rand.Uint64(), rand.Uint64()|1
-		if got := invertChecksum(p, checksum(p, link, factor), factor); got != link {
+		if got := invertChecksum(p, block.Checksum(p, link, factor), factor); got != link {
 			t.Fatalf("the link of the seal of %#x is %#x", link, got)
 		}
 	}
@@ -119,7 +120,7 @@ func TestMayBeLink(t *testing.T) {
 		link uint64
 		want bool
 	}{
-		{0, true}, {uint64(stateBits), true}, {p, true}, {p | uint64(stateNew), true},
+		{0, true}, {uint64(block.StateBits), true}, {p, true}, {p | uint64(block.New), true},
 		{4, false}, {p + 4, false}, {p + 16, false}, {p &^ 0xFFFF, true}, {p&^0xFFFF + 0xFFC0, false},
 		{other, false}, {large, false}, {p + 1<<(bits.UintSize-1), false}, {p | 1<<63, false}, {^uint64(0), false},
 	} {

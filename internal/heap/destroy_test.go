@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/shadow"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -159,7 +160,7 @@ func TestOvertaken(t *testing.T) {
 	// A list of blocks that was taken out of a cache, and is on its way.
 	list, length := uintptr(0), n/2
 	for _, p := range blocks[n-length:] {
-		blockAt(uintptr(p)).setCached(uintptr(p), list, 0, h.classes[class].factor)
+		block.At(uintptr(p)).SetCached(uintptr(p), list, 0, h.classes[class].factor)
 		list = uintptr(p)
 	}
 	h.DestroyAll()

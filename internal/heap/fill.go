@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
@@ -27,8 +28,8 @@ import (
 // freedWord is the first word of the contents of a freed block. Its upper bytes are those of
 // fill.Freed, so it is no address.
 func (hd *checkedHeader) freedWord() [8]byte {
-	x := hd.size ^ uint64(hd.user())*mixFactor
-	x = (x ^ x>>32) * mixFactor >> 16
+	x := hd.size ^ uint64(hd.user())*block.MixFactor
+	x = (x ^ x>>32) * block.MixFactor >> 16
 	var b [8]byte
 	for i := range b {
 		b[i] = byte(x >> (8 * i))
@@ -72,7 +73,7 @@ func fillUnits(s *span.Span, base uintptr) {
 // mustBeAsFreed panics if the block at base, which the heap is about to hand out, was written to
 // since it has left the quarantine. was is the state of the free block. The lock is held; it is
 // not if mustBeAsFreed panics.
-func (c *checked) mustBeAsFreed(op string, base uintptr, was blockState) {
+func (c *checked) mustBeAsFreed(op string, base uintptr, was block.State) {
 	s := span.Find(base)
 	var at uintptr
 	var report string
@@ -82,13 +83,13 @@ func (c *checked) mustBeAsFreed(op string, base uintptr, was blockState) {
 			at, report = writtenUnits(s, base)
 			s.Filled = false // from now on
 		}
-	case was&stateNew != 0 && s.Filled && was&stateZeroed == 0:
+	case was&block.New != 0 && s.Filled && was&block.Zeroed == 0:
 		b := unsafe.Slice((*byte)(osmem.Pointer(base+sizeclass.Quantum)), s.Size-sizeclass.Quantum)
 		if from, to := fill.Freed.Changed(b); from < to {
 			at, report = base, writtenText(base, s.Size, from+sizeclass.Quantum, to+sizeclass.Quantum)
 		}
-	case was&stateNew != 0: // nothing is known of the memory
-	case was&stateZeroed != 0: // its pages were released
+	case was&block.New != 0: // nothing is known of the memory
+	case was&block.Zeroed != 0: // its pages were released
 		b := unsafe.Slice((*byte)(osmem.Pointer(base+sizeclass.Quantum)), s.Size-sizeclass.Quantum)
 		if from, to := fill.Zero.Changed(b); from < to {
 			at, report = base, writtenText(base, s.Size, from+sizeclass.Quantum, to+sizeclass.Quantum)
@@ -145,14 +146,14 @@ func (h *Heap) fillSpan(s *span.Span) bool {
 		return false // the detector does not know that the users of the blocks are done with them
 	}
 	for p := s.Free; p != 0 && h.damaged.Load() == nil; {
-		link := blockAt(p).link
-		if stateOf(link) == 0 { // it has the header of its last user
+		link := block.At(p).Link
+		if block.StateOf(link) == 0 { // it has the header of its last user
 			hd := headerAt(p)
 			if from, to, exact := hd.written(); from < to {
 				h.note(fill.Damage{Block: p, Size: s.Size, From: from, To: to, Exact: exact})
 			}
 		}
-		p = nextOf(link)
+		p = block.NextOf(link)
 	}
 	if span.Commit(s.Base, span.UnitSize) != nil {
 		return false

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -53,8 +54,8 @@ func (hd *checkedHeader) checksumOf() uint64 {
 	x := uint64(uintptr(unsafe.Pointer(hd))) ^ hd.size ^ bits.RotateLeft64(hd.whole, 16) ^
 		bits.RotateLeft64(uint64(hd.state)<<32|uint64(hd.front), 32) ^
 		bits.RotateLeft64(uint64(hd.allocStack)<<32|uint64(hd.freeStack), 48)
-	x *= mixFactor
-	return (x ^ x>>32) * mixFactor
+	x *= block.MixFactor
+	return (x ^ x>>32) * block.MixFactor
 }
 
 // user returns the address of the caller's bytes.

@@ -24,7 +24,7 @@ package heap
 //	alloc.go           the steps of an allocation that misses the cache
 //	free.go            the steps of a free that misses the cache
 //	watched.go         the watchers: a CheckLevel, samples, guarded blocks
-//	block.go           a free block, its link and its canary
+//	block/             a free block, its link and its canary
 //	cache.go           the cache of a P, or of a Local
 //	class.go           a size class hands out blocks
 //	sort.go            free blocks return to their spans
@@ -43,7 +43,7 @@ package heap
 //	checked_blocks.go  where their blocks come from, and the quarantine
 //	checked_report.go  the block that was overrun, if the damage is found behind it
 //	header.go          the header and the borders of such a block, and the reports
-//	fill.go            what such a heap fills blocks with
+//	fill.go            what a heap with a CheckLevel fills blocks with; fill/ has the patterns
 //	guard.go           blocks between inaccessible pages
 //	sample.go          the blocks that package inspect makes profiles of
 //	stats.go           counting
@@ -110,6 +110,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
@@ -220,7 +221,7 @@ func (h *Heap) init(o Options) {
 	for c := range h.classes {
 		cl := &h.classes[c]
 		cl.tag = h.id<<span.KindBits | uintptr(c)
-		cl.factor = factorOf(cl.tag)
+		cl.factor = block.FactorOf(cl.tag)
 	}
 	h.account = account.Process.Open(account.Options{Name: cmp.Or(o.Name, "cheap.Heap"), Limit: o.Limit, Live: h.live})
 	if level := max(o.Check, checkAll); level != CheckNone {
@@ -247,14 +248,14 @@ func (h *Heap) Malloc(size int) unsafe.Pointer {
 		if slot != 0 {
 			cc := cacheAt(slot).at(uintptr(sizeclass.Of(size)))
 			if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
-				b := blockAt(p)
-				link := b.link
-				if b.canary == checksum(p, link, cc.factor) {
-					cc.head = nextOf(link)
+				b := block.At(p)
+				link := b.Link
+				if b.Canary == block.Checksum(p, link, cc.factor) {
+					cc.head = block.NextOf(link)
 					cc.takes++
-					b.canary = 0
+					b.Canary = 0
 					h.caches.Unpin(slot)
-					raceAcquire(p, stateOf(link))
+					raceAcquire(p, block.StateOf(link))
 					return osmem.Pointer(p)
 				}
 			}
@@ -282,7 +283,7 @@ func (h *Heap) Free(ptr unsafe.Pointer) {
 		if c := s.LoadTag() - k.base; c < sizeclass.Count {
 			if startsBlock(s, p) {
 				cc := k.at(c)
-				if !blockAt(p).isFree(p, cc.factor) {
+				if !block.At(p).IsFree(p, cc.factor) {
 					if cc.push(p) {
 						h.caches.Unpin(slot)
 						return

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/span"
@@ -65,7 +66,7 @@ func panicNotPages(op string, size uintptr) { osmem.Must(false, op, "size", size
 // would give for it.
 //
 //go:norace
-func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err error) {
+func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was block.State, err error) {
 	if size > maxLarge || align > maxLarge/2 {
 		return 0, 0, h.tooLarge()
 	}
@@ -82,9 +83,9 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was blockState, err e
 		h.dropIdle()
 	}
 	race.Leave()
-	was = stateNew
+	was = block.New
 	if fresh {
-		was |= stateZeroed
+		was |= block.Zeroed
 	}
 	return p, was, err
 }
@@ -323,7 +324,7 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	// From here on no cache takes the block from a Free that is called at the same time, by mistake.
 	// Else the block might be in use as a large one, and in the list of a cache.
 	atomic.StoreUint32(&s.Carved, 0)
-	if blockAt(p).isFree(p, cl.factor) || !h.extendAlone(p, c, newSize) {
+	if block.At(p).IsFree(p, cl.factor) || !h.extendAlone(p, c, newSize) {
 		atomic.StoreUint32(&s.Carved, 1)
 		return false
 	}

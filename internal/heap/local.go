@@ -5,6 +5,7 @@ import (
 	"weak"
 
 	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -73,14 +74,14 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 		c := uintptr(sizeclass.Of(size))
 		cc := l.cache().at(c)
 		if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
-			b := blockAt(p)
-			link := b.link
+			b := block.At(p)
+			link := b.Link
 			// A block of a destroyed heap has no canary any more.
-			if b.canary == checksum(p, link, cc.factor) {
-				cc.head = nextOf(link)
+			if b.Canary == block.Checksum(p, link, cc.factor) {
+				cc.head = block.NextOf(link)
 				cc.takes++
-				b.canary = 0
-				raceAcquire(p, stateOf(link))
+				b.Canary = 0
+				raceAcquire(p, block.StateOf(link))
 				return osmem.Pointer(p)
 			}
 		}
@@ -108,7 +109,7 @@ func (l *Local) TryMalloc(size int) (unsafe.Pointer, error) {
 func (l *Local) takeCached(c uint8) (p uintptr) {
 	race.Write(unsafe.Pointer(&l.lastUnit))
 	l.in = true
-	var was blockState
+	var was block.State
 	if cc := l.cache().class(c); !cc.due() {
 		p, was = cc.pop()
 	}
@@ -145,7 +146,7 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	if c := s.LoadTag() - l.base; c < sizeclass.Count {
 		if startsBlock(s, p) {
 			cc := l.cache().at(c)
-			if !blockAt(p).isFree(p, cc.factor) {
+			if !block.At(p).IsFree(p, cc.factor) {
 				if cc.push(p) {
 					return
 				}

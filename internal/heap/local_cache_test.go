@@ -515,18 +515,18 @@ func TestLocalSections(t *testing.T) {
 		"Local.Free":      {nosplit, nocheckptr, noinline},
 		"Local.cache":     {nosplit, nocheckptr},
 		"cache.at":        {nosplit, nocheckptr},
-		".blockAt":        {nosplit, nocheckptr},
+		".At":             {nosplit, nocheckptr},
 		".Pointer":        {nosplit, nocheckptr}, // of package osmem
-		".checksum":       {nosplit},
-		".nextOf":         {nosplit},
-		"block.isFree":    {nosplit},
-		"block.setCached": {nosplit},
+		".Checksum":       {nosplit},
+		".NextOf":         {nosplit},
+		"Block.IsFree":    {nosplit},
+		"Block.SetCached": {nosplit},
 		"cacheClass.push": {nosplit},
 	}
 	// What runs behind the section; conversions; and what has no safe point.
-	others := []string{"allocSlow", "freeSlow", "raceAcquire", "stateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
+	others := []string{"allocSlow", "freeSlow", "raceAcquire", "StateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
 	found := 0
-	for _, dir := range []string{".", "../osmem"} {
+	for _, dir := range []string{".", "block", "../osmem"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -546,7 +546,14 @@ func TestLocalSections(t *testing.T) {
 				}
 				key := receiver(fn) + "." + fn.Name.Name
 				want, ok := needs[key]
-				if !ok || dir != "." != (key == ".Pointer") {
+				home := "."
+				switch key {
+				case ".Pointer":
+					home = "../osmem"
+				case ".At", ".Checksum", ".NextOf", "Block.IsFree", "Block.SetCached":
+					home = "block"
+				}
+				if !ok || dir != home {
 					continue
 				}
 				found++

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -214,7 +215,7 @@ func TestDestroyLooksAtBatches(t *testing.T) {
 	if h.classes[3].numFull == 0 {
 		t.Fatal("no batch is whole")
 	}
-	p := nextOf(blockAt(h.classes[3].full[0].list).link)
-	blockAt(p).canary ^= 1 << 20
+	p := block.NextOf(block.At(h.classes[3].full[0].list).Link)
+	block.At(p).Canary ^= 1 << 20
 	mustAccuse(t, "Heap", p, func() { _ = h.Destroy() }, "was written to")
 }

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -74,7 +75,7 @@ func judge(p, id uintptr) (*span.Span, verdict) {
 		}
 		return s, spanUncarved
 	}
-	if blockAt(p).isFree(p, factorOf(tag)) {
+	if block.At(p).IsFree(p, block.FactorOf(tag)) {
 		return s, blockFree
 	}
 	return s, blockLive

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/poison"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -28,7 +29,7 @@ var poisonsBlocks bool
 
 // poisonHeaps gives each heap a CheckLevel, those that hold nothing yet included.
 func poisonHeaps() {
-	poison.Seal(mixFactor)
+	poison.Seal(block.MixFactor)
 	poisonsBlocks = true
 	if checkAll == CheckNone {
 		checkAll = CheckStacks

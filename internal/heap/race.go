@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/span"
 )
@@ -9,7 +10,7 @@ import (
 // does not have it yet. was is the state of the free block. p may be 0.
 //
 //go:norace
-func raceAcquire(p uintptr, was blockState) {
+func raceAcquire(p uintptr, was block.State) {
 	if race.Told && p != 0 {
 		acquire(p, was)
 	}
@@ -18,9 +19,9 @@ func raceAcquire(p uintptr, was blockState) {
 // acquire is what raceAcquire tells the race detector.
 //
 //go:norace
-func acquire(p uintptr, was blockState) {
+func acquire(p uintptr, was block.State) {
 	race.Acquire(p)
-	if was&stateNew != 0 {
+	if was&block.New != 0 {
 		// What goroutines did to blocks of another size at this place happened
 		// before, too.
 		eachUnit(p, race.Acquire)

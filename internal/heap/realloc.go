@@ -4,6 +4,7 @@ import (
 	"runtime/debug"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -64,7 +65,7 @@ func (k *cache) realloc(p, size, most uintptr) (to uintptr) {
 		return 0
 	}
 	from := k.at(c)
-	if blockAt(p).isFree(p, from.factor) {
+	if block.At(p).IsFree(p, from.factor) {
 		return 0
 	}
 	n, old := sizeclass.Of(int(size)), s.Size
@@ -202,7 +203,7 @@ func (h *Heap) resize(s *span.Span, p, size uintptr, short bool) unsafe.Pointer 
 	if to != 0 {
 		h.sampleLarge(to)
 	}
-	raceAcquire(to, stateNew)
+	raceAcquire(to, block.New)
 	return osmem.Pointer(to)
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -79,8 +80,8 @@ func TestConsolidateReleasesPages(t *testing.T) {
 	zeroed, other := 0, 0
 	for a := cl.spans; a != 0; a = span.At(a).Next {
 		s := span.At(a)
-		for p := s.Free; p != 0; p = nextOf(blockAt(p).link) {
-			if stateOf(blockAt(p).link)&stateZeroed != 0 {
+		for p := s.Free; p != 0; p = block.NextOf(block.At(p).Link) {
+			if block.StateOf(block.At(p).Link)&block.Zeroed != 0 {
 				zeroed++
 			} else {
 				other++

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -146,7 +147,7 @@ func (cc *cacheClass) skip() {
 // allocSampled returns a block of class c that is sampled, or 0 if there is no memory.
 //
 //go:norace
-func (h *Heap) allocSampled(c uint8) (p uintptr, was blockState) {
+func (h *Heap) allocSampled(c uint8) (p uintptr, was block.State) {
 	all := h.samples()
 	p, was, _, err := all.classes[c].get(h, c, 1)
 	if err != nil {
@@ -176,7 +177,7 @@ func (h *Heap) samples() *samples {
 	for c := range all.classes {
 		cl := &all.classes[c]
 		cl.tag = h.id<<span.KindBits | span.KindSampled | uintptr(c)
-		cl.factor = factorOf(cl.tag)
+		cl.factor = block.FactorOf(cl.tag)
 	}
 	h.sampled.CompareAndSwap(nil, all)
 	return h.sampled.Load()

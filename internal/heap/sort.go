@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/span"
 )
 
@@ -18,7 +19,7 @@ func (cl *class) putOne(h *Heap, s *span.Span, p uintptr) bool {
 		cl.mu.Unlock()
 		return false
 	}
-	if blockAt(p).isFree(p, cl.factor) {
+	if block.At(p).IsFree(p, cl.factor) {
 		cl.mu.Unlock()
 		return false
 	}
@@ -73,21 +74,21 @@ func (cl *class) sortHeld(h *Heap, b magazine) (released bool) {
 		// the same block.
 		first, last, n := p, uintptr(0), 0
 		for n < left && (p^first)>>span.UnitShift == 0 {
-			b := blockAt(p)
-			link := b.link
-			if b.canary != checksum(p, link, cl.factor) {
+			b := block.At(p)
+			link := b.Link
+			if b.Canary != block.Checksum(p, link, cl.factor) {
 				break
 			}
-			b.canary ^= sortedBit
-			last, p = p, nextOf(link)
+			b.Canary ^= block.SortedBit
+			last, p = p, block.NextOf(link)
 			n++
 		}
 		if n == 0 {
 			cl.noteNotCached(h, p)
 			break
 		}
-		b := blockAt(last)
-		b.setSorted(last, s.Free, stateOf(b.link), cl.factor)
+		b := block.At(last)
+		b.SetSorted(last, s.Free, block.StateOf(b.Link), cl.factor)
 		s.Free = first
 		s.NumFree += uint32(n)
 		if s.NumFree >= s.Carved || !s.Listed {
@@ -108,7 +109,7 @@ func (cl *class) sortHeld(h *Heap, b magazine) (released bool) {
 //
 //go:norace
 func (cl *class) noteNotCached(h *Heap, p uintptr) {
-	if blockAt(p).isFree(p, cl.factor) {
+	if block.At(p).IsFree(p, cl.factor) {
 		h.noteTwice(p)
 	} else {
 		h.noteDamage(p)
@@ -121,7 +122,7 @@ func (cl *class) noteNotCached(h *Heap, p uintptr) {
 //
 //go:norace
 func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
-	blockAt(p).setSorted(p, s.Free, 0, cl.factor)
+	block.At(p).SetSorted(p, s.Free, 0, cl.factor)
 	s.Free = p
 	s.NumFree++
 	if s.NumFree == s.Carved || !s.Listed {
@@ -163,7 +164,7 @@ func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
 func (cl *class) isWhole(s *span.Span) bool {
 	end := s.Base + uintptr(s.Carved)*s.Size
 	for p := s.Base; p < end; p += s.Size {
-		if !blockAt(p).isSorted(p, cl.factor) {
+		if !block.At(p).IsSorted(p, cl.factor) {
 			return false
 		}
 	}
@@ -177,11 +178,11 @@ func (cl *class) isWhole(s *span.Span) bool {
 func (cl *class) noteNotWhole(h *Heap, s *span.Span) {
 	p := s.Free
 	for n := s.NumFree; n > 0 && p != 0; n-- {
-		if !blockAt(p).isSorted(p, cl.factor) {
+		if !block.At(p).IsSorted(p, cl.factor) {
 			h.noteDamage(p)
 			return
 		}
-		p = nextOf(blockAt(p).link)
+		p = block.NextOf(block.At(p).Link)
 	}
 	h.noteTwice(s.Free)
 }

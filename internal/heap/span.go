@@ -3,6 +3,7 @@ package heap
 import (
 	"sync/atomic"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/sizeclass"
 	"github.com/cheapgo/cheap/internal/span"
@@ -85,13 +86,13 @@ func (cl *class) releaseFreePages() {
 		s := span.At(a)
 		p := s.Free
 		for n := s.NumFree; n > 0 && p != 0; n-- {
-			b := blockAt(p)
-			if !b.isSorted(p, cl.factor) {
+			b := block.At(p)
+			if !b.IsSorted(p, cl.factor) {
 				return // the goroutine that takes the block reports the damage
 			}
-			next, was := nextOf(b.link), stateOf(b.link)
-			if was&stateZeroed == 0 && span.Hollow(p+sizeclass.Quantum, s.Size-sizeclass.Quantum) {
-				b.setSorted(p, next, was|stateZeroed, cl.factor)
+			next, was := block.NextOf(b.Link), block.StateOf(b.Link)
+			if was&block.Zeroed == 0 && span.Hollow(p+sizeclass.Quantum, s.Size-sizeclass.Quantum) {
+				b.SetSorted(p, next, was|block.Zeroed, cl.factor)
 			}
 			p = next
 		}

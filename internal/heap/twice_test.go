@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/osmem"
 	"github.com/cheapgo/cheap/internal/percpu"
 	"github.com/cheapgo/cheap/internal/race"
@@ -417,7 +418,7 @@ func TestTwoLists(t *testing.T) {
 				}
 			}
 			w.sortAll()
-			blockAt(p).link ^= 1 << 20
+			block.At(p).Link ^= 1 << 20
 			w.free(w.b, q)
 			w.mustNotice(p, written, w.b.empty)
 			w.mustHave(0)
@@ -428,7 +429,7 @@ func TestTwoLists(t *testing.T) {
 			if w.span.LoadTag() != 0 {
 				w.t.Errorf("the span has the tag %#x", w.span.LoadTag())
 			}
-			blockAt(p).setCached(p, 0, 0, w.class.factor)
+			block.At(p).SetCached(p, 0, 0, w.class.factor)
 			cc := w.b.k.class(sizeclass.Of(pairSize))
 			cc.head = p
 			cc.setLength(1)
@@ -455,7 +456,7 @@ func TestTwoLists(t *testing.T) {
 			w.mustHave(1)
 			w.free(w.a, slices.DeleteFunc(slices.Clone(w.blocks), func(each uintptr) bool { return each == p || each == q })...)
 			w.sortAll()
-			blockAt(p).canary = 0
+			block.At(p).Canary = 0
 			if w.class.putOne(w.h, w.span, p) {
 				w.t.Error("a block was taken back whose span is given back")
 			}

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/race"
 	"github.com/cheapgo/cheap/internal/sample"
 	"github.com/cheapgo/cheap/internal/sizeclass"
@@ -42,7 +43,7 @@ func (h *Heap) watch() {
 // allocWatched is alloc of a heap that is watched.
 //
 //go:norace
-func (h *Heap) allocWatched(op string, l *Local, size, align int) (p uintptr, was blockState, err error) {
+func (h *Heap) allocWatched(op string, l *Local, size, align int) (p uintptr, was block.State, err error) {
 	if h.checked != nil {
 		p, err = h.checked.alloc(op, size, align)
 		return p, 0, err
@@ -71,7 +72,7 @@ func (h *Heap) allocWatched(op string, l *Local, size, align int) (p uintptr, wa
 // there is memory. Otherwise p is 0.
 //
 //go:norace
-func (h *Heap) allocPicked(l *Local, c uint8) (p uintptr, was blockState) {
+func (h *Heap) allocPicked(l *Local, c uint8) (p uintptr, was block.State) {
 	race.Enter()
 	defer race.Leave()
 	pick := h.pick(l, c)

@@ -46,13 +46,14 @@ var imports = map[string][]string{
 	"internal/resident": {
 		"internal/account", "internal/census", "internal/cgroup", "internal/figure", "internal/osmem", "internal/procfs", "internal/span", "golang.org/x/sys/unix",
 	},
-	"internal/guard":     {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
-	"internal/heap/fill": {},
-	"internal/giveback":  {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
+	"internal/guard":      {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
+	"internal/heap/fill":  {},
+	"internal/heap/block": {},
+	"internal/giveback":   {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
 
 	// One heap knows nothing of what is over it.
 	"internal/heap": {
-		"internal/account", "internal/census", "internal/gcwatch", "internal/guard", "internal/heap/fill", "internal/osmem", "internal/percpu", "internal/poison",
+		"internal/account", "internal/census", "internal/gcwatch", "internal/guard", "internal/heap/block", "internal/heap/fill", "internal/osmem", "internal/percpu", "internal/poison",
 		"internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
 	},
 	".": {
