@@ -90,7 +90,7 @@
 // refers to the owner. A pointer to a field refers to the whole object. The remedy is an
 // object for what Release needs, such as a new(sync.Mutex): context refers to it, and
 // Options.State is it. The same holds for Options.State, the states of OwnWith, Construct,
-// OnCollect and OnReleaseError. [CheckReleased] finds this in a test.
+// OnCollect and OnReleaseError. cheapvet finds plain cases, and [CheckReleased] others in a test.
 //
 // Errors. All resources count as released when Release returns, also with an error: it is
 // not called for them again. What a C function may refuse to destroy, as sqlite3_close

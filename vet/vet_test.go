@@ -18,7 +18,7 @@ func TestAnalyzers(t *testing.T) {
 	data := vettest.Open()
 	packages := map[string][]string{
 		"callbackcycle":  {"callbackcycle", "callbackuser", "callbackforever"},
-		"cleanupcycle":   {"cleanupcycle", "ignored", "ignoredfile"},
+		"cleanupcycle":   {"cleanupcycle", "cleanupcgo", "ignored", "ignoredfile"},
 		"closeforgotten": {"closeforgotten", "closeuser"},
 		"embedowner":     {"embedowner"},
 		"escapes":        {"escapes"},

@@ -54,9 +54,10 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 
 // A kept is an expression that C keeps from here on.
 type kept struct {
-	expr ast.Expr
-	call *ast.CallExpr // if a function keeps the expression that is not known by name
-	by   string
+	expr  ast.Expr
+	call  *ast.CallExpr // if a function keeps the expression that is not known by name
+	by    string
+	state bool // of what call owns: it must not refer to the owner in any way
 }
 
 // kept returns what a node has C keep.
@@ -67,17 +68,27 @@ func (c *checker) kept(u *uses.Unit, n ast.Node) (list []kept) {
 		switch {
 		case source.IsFunc(f, "runtime/cgo", "NewHandle") && len(n.Args) == 1:
 			if !c.deletedHere(u, n) {
-				list = append(list, kept{n.Args[0], nil, "a cgo.Handle"})
+				list = append(list, kept{expr: n.Args[0], by: "a cgo.Handle"})
 			}
 		case source.IsFunc(f, "github.com/mattn/go-pointer", "Save") && len(n.Args) == 1:
-			list = append(list, kept{n.Args[0], nil, "go-pointer"})
+			list = append(list, kept{expr: n.Args[0], by: "go-pointer"})
 		case c.isStore(f, n):
-			list = append(list, kept{n.Args[len(n.Args)-1], nil, "a map of the package"})
+			list = append(list, kept{expr: n.Args[len(n.Args)-1], by: "a map of the package"})
 		case f != nil:
 			for _, i := range c.keptParams(f) {
 				if e := argument(n, i); e != nil {
-					list = append(list, kept{e, n, f.Name()})
+					list = append(list, kept{expr: e, call: n, by: f.Name()})
 				}
+			}
+		}
+	case *ast.CompositeLit:
+		call, ok := c.pkg.Parent(n).(*ast.CallExpr) // of OwnWith
+		if name := source.TypeName(c.pkg.Info.TypeOf(n)); !ok || name == nil || name.Name() != "With" || !analyzer.Declares(analyzer.Own, name) {
+			return nil
+		}
+		for _, elem := range n.Elts {
+			if kv, ok := elem.(*ast.KeyValueExpr); ok && types.ExprString(kv.Key) == "State" {
+				list = append(list, kept{expr: kv.Value, call: call, by: "own.With", state: true})
 			}
 		}
 	case *ast.AssignStmt:
@@ -88,13 +99,13 @@ func (c *checker) kept(u *uses.Unit, n ast.Node) (list []kept) {
 			switch lhs := ast.Unparen(lhs).(type) {
 			case *ast.IndexExpr:
 				if c.isGlobal(lhs.X) && (c.pkg.Cgo || c.isAddress(lhs.Index)) {
-					list = append(list, kept{n.Rhs[i], nil, "a map of the package"})
+					list = append(list, kept{expr: n.Rhs[i], by: "a map of the package"})
 				}
 			case *ast.Ident, *ast.SelectorExpr:
 				call, ok := ast.Unparen(n.Rhs[i]).(*ast.CallExpr)
 				if ok && c.pkg.Cgo && c.isAppend(call) && c.isGlobal(lhs) {
 					for _, e := range call.Args[1:] {
-						list = append(list, kept{e, nil, "a slice of the package"})
+						list = append(list, kept{expr: e, by: "a slice of the package"})
 					}
 				}
 			}
@@ -204,6 +215,9 @@ func (c *checker) learn(units []*uses.Unit) (more bool) {
 		params := u.Obj.Signature().Params()
 		ast.Inspect(u.Body, func(n ast.Node) bool {
 			for _, k := range c.kept(u, n) {
+				if recv := u.Obj.Signature().Recv(); k.state && (recv == nil || !c.isIn(k, recv)) {
+					continue
+				}
 				for i := range params.Len() {
 					if c.refersTo(u, k.expr, params.At(i)) && !slices.Contains(c.keeps[u.Obj], i) {
 						c.keeps[u.Obj] = append(c.keeps[u.Obj], i)
@@ -260,29 +274,12 @@ func (c *checker) mentions(u *uses.Unit, e ast.Expr, v *types.Var, depth int) (f
 }
 
 // values returns what a local variable is assigned.
-func (c *checker) values(u *uses.Unit, id *ast.Ident) (list []ast.Expr) {
+func (c *checker) values(u *uses.Unit, id *ast.Ident) []ast.Expr {
 	v := c.pkg.Info.ObjectOf(id)
 	if !u.Local(v) {
 		return nil
 	}
-	ast.Inspect(u.Body, func(n ast.Node) bool {
-		switch s := n.(type) {
-		case *ast.AssignStmt:
-			for i, lhs := range s.Lhs {
-				if c.pkg.ObjectOf(lhs) == v {
-					list = append(list, s.Rhs[min(i, len(s.Rhs)-1)])
-				}
-			}
-		case *ast.ValueSpec:
-			for i, name := range s.Names {
-				if c.pkg.ObjectOf(name) == v && len(s.Values) > 0 {
-					list = append(list, s.Values[min(i, len(s.Values)-1)])
-				}
-			}
-		}
-		return true
-	})
-	return list
+	return c.pkg.Values(v)
 }
 
 // resolve returns the expression that a local variable was assigned once, in place of the variable.
@@ -325,6 +322,17 @@ func (c *checker) cycle(u *uses.Unit, k kept) {
 					report(n, v, "the method value "+types.ExprString(n))
 				}
 			}
+			return !k.state // the value of a field is another object
+		case *ast.UnaryExpr:
+			if _, field := ast.Unparen(n.X).(*ast.SelectorExpr); field && k.state && c.root(n.X) != nil {
+				report(n, c.root(n.X), "the state")
+			}
+		case *ast.CallExpr:
+			return !k.state || c.pkg.IsConversion(n)
+		case *ast.Ident:
+			if v, _ := c.pkg.Info.Uses[n].(*types.Var); v != nil && k.state {
+				report(n, v, "the state")
+			}
 		}
 		return true
 	})
@@ -357,7 +365,7 @@ func (c *checker) isIn(k kept, v *types.Var) bool {
 		return true
 	}
 	for _, arg := range k.call.Args {
-		if arg != k.expr && c.root(arg) == v {
+		if !k.state && arg != k.expr && c.root(arg) == v {
 			return true
 		}
 	}

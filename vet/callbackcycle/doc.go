@@ -21,7 +21,7 @@
 //     cgo.NewHandle, to Save of go-pointer, or to a map, sync.Map or slice that is a package variable
 //     in a package with cgo; also through functions and methods that keep a parameter, in other
 //     packages too. There the owner must be an argument of the same call, or what the method is
-//     called on.
+//     called on. Also a State of own.With that refers in any way to what OwnWith is called on.
 //   - handle: a cgo.Handle in a package that deletes none and gives none to its callers.
 //
 // It says nothing about a handle that the same function deletes, and nothing about functions in

@@ -56,22 +56,13 @@ func findOwners(pass *analysis.Pass, pkg *source.Package) owners {
 	return o
 }
 
-// field reports whether a field is an owner of package own. Its type may be invalid, because P of
-// a Handle[P] is a type of C.
+// field reports whether a field is an owner of package own.
 func (o owners) field(f *ast.Field) bool {
 	e := f.Type
 	if star, ok := e.(*ast.StarExpr); ok {
 		e = star.X
 	}
-	if index, ok := e.(*ast.IndexExpr); ok {
-		e = index.X
-	}
-	sel, ok := e.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	obj := o.pkg.Info.Uses[sel.Sel]
-	return analyzer.Declares(analyzer.Own, obj) && isOwner[obj.Name()]
+	return isOwner[analyzer.OwnType(o.pkg, e)]
 }
 
 // is reports whether a value of the type owns something, or points to one that does.

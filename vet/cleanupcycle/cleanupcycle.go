@@ -17,8 +17,9 @@
 //
 //   - cycle: a function literal, a method value or an argument that refers to the object. The
 //     runtime panics for some of them, and says nothing for the rest.
-//   - release: an own.Options.Release, or another function of Options, that refers to a variable
-//     with an owner. If the owner is of that pool, the pool never releases it.
+//   - release: an own.Options.Release, or another function or the State of Options, that refers to a
+//     variable with an owner which is not that of Options.Parent. If the owner is of that pool, the
+//     pool never releases it.
 //   - lock: Use, TryUse, Close, CloseWait, Drain or Reserve, or a function of the package
 //     that calls one of them, with a lock held that Options.Release of the pool takes. Release waits
 //     for the lock for ever then; in Use and TryUse only if the owner is closed meanwhile. The remedy
@@ -50,11 +51,12 @@ var Analyzer = analyzer.New("cleanupcycle", doc, run)
 
 type checker struct {
 	*analysis.Pass
-	pkg *source.Package
+	pkg    *source.Package
+	owners map[*types.Var]bool // fields of the package that are owners, also of a type of C
 }
 
 func run(pass *analysis.Pass, pkg *source.Package) {
-	c := &checker{pass, pkg}
+	c := &checker{pass, pkg, map[*types.Var]bool{}}
 	for _, call := range register.Calls(c.pkg) {
 		c.cycle(call)
 		c.tiny(call)
@@ -79,7 +81,7 @@ func (c *checker) cycle(call register.Call) {
 	if call.Arg != nil {
 		what = "cleanup"
 	}
-	if lit := call.Literal(); lit != nil {
+	if lit := c.pkg.Literal(call.Func); lit != nil {
 		if id := c.mentions(lit.Body, v); id != nil {
 			c.report(id, "cycle", "the %s of %s refers to %s, which is reachable for ever: the %s never runs", what, types.ExprString(call.Ptr), v.Name(), what)
 			return
@@ -260,6 +262,12 @@ func (c *checker) options() {
 	if !analyzer.Imports(c.pkg.Types, analyzer.Own) {
 		return
 	}
+	for id, obj := range c.pkg.Info.Defs {
+		v, _ := obj.(*types.Var)
+		if field, ok := c.pkg.Parent(id).(*ast.Field); ok && v != nil && v.IsField() && isOwner[analyzer.OwnType(c.pkg, field.Type)] {
+			c.owners[v] = true
+		}
+	}
 	var all []*ast.CompositeLit
 	for _, f := range c.pkg.Files {
 		ast.Inspect(f, func(n ast.Node) bool {
@@ -268,16 +276,22 @@ func (c *checker) options() {
 				return true
 			}
 			all = append(all, lit)
+			var parent *types.Var
+			for _, elem := range lit.Elts {
+				if kv, ok := elem.(*ast.KeyValueExpr); ok && types.ExprString(kv.Key) == "Parent" {
+					if call, ok := ast.Unparen(kv.Value).(*ast.CallExpr); ok {
+						parent = c.variable(call.Fun)
+					}
+				}
+			}
 			for _, elem := range lit.Elts {
 				kv, ok := elem.(*ast.KeyValueExpr)
-				if !ok {
+				if !ok || types.ExprString(kv.Key) == "Parent" {
 					continue
 				}
-				fun, ok := ast.Unparen(kv.Value).(*ast.FuncLit)
-				if !ok {
-					continue
+				if at, v := c.owner(kv.Value); v != nil && v != parent {
+					c.report(at, "release", "Options.%s refers to %s, which has an owner: if that is of this pool, it is never released", types.ExprString(kv.Key), v.Name())
 				}
-				c.captured(types.ExprString(kv.Key), fun)
 			}
 			return true
 		})
@@ -285,30 +299,35 @@ func (c *checker) options() {
 	c.held(all)
 }
 
-func (c *checker) captured(field string, fun *ast.FuncLit) {
-	done := false
-	ast.Inspect(fun.Body, func(n ast.Node) bool {
+// owner returns a local variable with an owner that the value of an expression refers to, and where
+// it does.
+func (c *checker) owner(e ast.Expr) (at *ast.Ident, owner *types.Var) {
+	lit, in := c.pkg.Literal(e), ast.Node(e)
+	if lit != nil {
+		in = lit
+	}
+	ast.Inspect(in, func(n ast.Node) bool {
 		id, ok := n.(*ast.Ident)
-		if !ok || done {
-			return !done
+		if !ok || owner != nil {
+			return owner == nil
 		}
 		v, _ := c.pkg.Info.Uses[id].(*types.Var)
-		if v == nil || v.IsField() || fun.Pos() <= v.Pos() && v.Pos() < fun.End() || v.Parent() == c.pkg.Types.Scope() || !hasOwner(v.Type(), 0) {
+		if v == nil || v.IsField() || in.Pos() <= v.Pos() && v.Pos() < in.End() || v.Parent() == c.pkg.Types.Scope() || !c.hasOwner(v.Type(), 0) {
 			return true
 		}
-		done = true
-		c.report(id, "release", "Options.%s refers to %s, which has an owner: if that is of this pool, it is never released", field, v.Name())
-		return false
+		if lit != nil || c.refers(e, v) {
+			at, owner = id, v
+		}
+		return true
 	})
+	return at, owner
 }
 
 // hasOwner reports whether a value of a type has an owner of package own in it, or points to one
 // that has.
-func hasOwner(t types.Type, depth int) bool {
-	for _, name := range []string{"Owner", "Handle", "Number", "Mem", "Bytes", "Group"} {
-		if isOwn(t, name) {
-			return true
-		}
+func (c *checker) hasOwner(t types.Type, depth int) bool {
+	if n := source.TypeName(t); n != nil && analyzer.Declares(analyzer.Own, n) {
+		return isOwner[n.Name()]
 	}
 	if ptr, ok := t.Underlying().(*types.Pointer); ok {
 		t = ptr.Elem()
@@ -318,12 +337,14 @@ func hasOwner(t types.Type, depth int) bool {
 		return false
 	}
 	for f := range st.Fields() {
-		if hasOwner(f.Type(), depth+1) {
+		if c.owners[f] || c.hasOwner(f.Type(), depth+1) {
 			return true
 		}
 	}
 	return false
 }
+
+var isOwner = map[string]bool{"Owner": true, "Handle": true, "Number": true, "Mem": true, "Bytes": true, "Group": true}
 
 // isOwn reports whether t is the type of that name of package own, or a pointer to it.
 func isOwn(t types.Type, name string) bool {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"go/ast"
 	"go/types"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -131,7 +130,7 @@ func (c *checker) findFields() {
 						}
 					}
 				}
-				if c.isOwner(field.Type) {
+				if own := analyzer.OwnType(c.pkg, field.Type); own == "Handle" || own == "Number" {
 					parent, pointer = true, true
 					for _, name := range field.Names {
 						if v, ok := c.pkg.Info.Defs[name].(*types.Var); ok {
@@ -146,20 +145,6 @@ func (c *checker) findFields() {
 			return true
 		})
 	}
-}
-
-// isOwner reports whether a type in the source is Handle[P] or Number[N] of package own. The
-// type may be invalid, because P is a type of C.
-func (c *checker) isOwner(e ast.Expr) bool {
-	if index, ok := e.(*ast.IndexExpr); ok {
-		e = index.X
-	}
-	sel, ok := e.(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	obj := c.pkg.Info.Uses[sel.Sel]
-	return analyzer.Declares(analyzer.Own, obj) && slices.Contains([]string{"Handle", "Number"}, obj.Name())
 }
 
 // isCPointer reports whether a type in the source may be that of a pointer to C memory.

@@ -74,7 +74,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	for _, call := range calls {
 		name := ""
-		if lit := call.Literal(); lit != nil {
+		if lit := pkg.Literal(call.Func); lit != nil {
 			name = c.body(lit.Body)
 		} else if f := pkg.Func(call.Func); f != nil {
 			name = c.function(f)

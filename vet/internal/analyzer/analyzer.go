@@ -72,3 +72,15 @@ func Imports(pkg *types.Package, path string) bool {
 func Declares(path string, obj types.Object) bool {
 	return obj != nil && obj.Pkg() != nil && obj.Pkg().Path() == path
 }
+
+// OwnType returns the name of the type of package own that an expression in the source is, perhaps
+// with its argument, or "". The type itself may be invalid, because P of a Handle[P] is a type of C.
+func OwnType(pkg *source.Package, e ast.Expr) string {
+	if index, ok := e.(*ast.IndexExpr); ok {
+		e = index.X
+	}
+	if sel, ok := e.(*ast.SelectorExpr); ok && Declares(Own, pkg.Info.Uses[sel.Sel]) {
+		return sel.Sel.Name
+	}
+	return ""
+}

@@ -3,7 +3,6 @@ package register
 
 import (
 	"go/ast"
-	"go/types"
 
 	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
@@ -43,33 +42,4 @@ func Calls(p *source.Package) []Call {
 		})
 	}
 	return list
-}
-
-// Literal returns the function literal that an expression is, or that a local variable was given,
-// or nil.
-func (c Call) Literal() *ast.FuncLit {
-	switch e := ast.Unparen(c.Func).(type) {
-	case *ast.FuncLit:
-		return e
-	case *ast.Ident:
-		v, _ := c.Unit.Info.ObjectOf(e).(*types.Var)
-		var found *ast.FuncLit
-		n := 0
-		c.Unit.Own(func(node ast.Node) {
-			s, ok := node.(*ast.AssignStmt)
-			if !ok || v == nil || len(s.Lhs) != len(s.Rhs) {
-				return
-			}
-			for i, lhs := range s.Lhs {
-				if c.Unit.ObjectOf(lhs) == v {
-					found, _ = s.Rhs[i].(*ast.FuncLit)
-					n++
-				}
-			}
-		})
-		if n == 1 {
-			return found
-		}
-	}
-	return nil
 }

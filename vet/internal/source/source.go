@@ -42,8 +42,9 @@ type Package struct {
 	cused    map[string]ctext.Func // functions that the package uses and defines
 	ctext    *ctext.Functions      // until the files are read
 
-	once    sync.Once // makes parents
+	once    sync.Once // makes parents and values
 	parents map[ast.Node]ast.Node
+	values  map[types.Object][]ast.Expr
 }
 
 // Analyzer makes the *Package of a package.
@@ -291,22 +292,56 @@ func IsFunc(f *types.Func, path, name string) bool {
 
 // Parent returns the node that n is a part of, or nil.
 func (p *Package) Parent(n ast.Node) ast.Node {
-	p.once.Do(func() {
-		p.parents = map[ast.Node]ast.Node{}
-		for _, f := range p.Files {
-			var stack []ast.Node
-			ast.Inspect(f, func(n ast.Node) bool {
-				if n == nil {
-					stack = stack[:len(stack)-1]
-					return true
-				}
-				if len(stack) > 0 {
-					p.parents[n] = stack[len(stack)-1]
-				}
-				stack = append(stack, n)
-				return true
-			})
-		}
-	})
+	p.once.Do(p.index)
 	return p.parents[n]
+}
+
+// Values returns what declarations and assignments give a variable: for each of several results the
+// call.
+func (p *Package) Values(v types.Object) []ast.Expr {
+	p.once.Do(p.index)
+	return p.values[v]
+}
+
+// Literal returns the function literal that an expression is, or that its variable is given and
+// nothing else, or nil.
+func (p *Package) Literal(e ast.Expr) *ast.FuncLit {
+	if list := p.Values(p.ObjectOf(e)); len(list) == 1 {
+		e = list[0]
+	}
+	lit, _ := ast.Unparen(e).(*ast.FuncLit)
+	return lit
+}
+
+func (p *Package) index() {
+	p.parents, p.values = map[ast.Node]ast.Node{}, map[types.Object][]ast.Expr{}
+	gets := func(e ast.Expr, i int, values []ast.Expr) {
+		if v := p.ObjectOf(e); v != nil && len(values) > 0 {
+			p.values[v] = append(p.values[v], values[min(i, len(values)-1)])
+		}
+	}
+	for _, f := range p.Files {
+		var stack []ast.Node
+		ast.Inspect(f, func(n ast.Node) bool {
+			if n == nil {
+				stack = stack[:len(stack)-1]
+				return true
+			}
+			if len(stack) > 0 {
+				p.parents[n] = stack[len(stack)-1]
+			}
+			stack = append(stack, n)
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for i, e := range n.Lhs {
+					gets(e, i, n.Rhs)
+				}
+			case *ast.ValueSpec:
+				for i, name := range n.Names {
+					gets(name, i, n.Values)
+				}
+			}
+			return true
+		})
+	}
 }

@@ -36,7 +36,10 @@ type Toggle struct {
 }
 
 // A Window has an owner.
-type Window struct{ h own.Handle[*C.button] } // want Window:`owns`
+type Window struct { // want Window:`owns`
+	h own.Handle[*C.button]
+	n int
+}
 
 type plain struct{ n int }
 
@@ -124,4 +127,45 @@ func shortVar(b *Button) {
 	var h = cgo.NewHandle(func() { b.clicked() })
 	C.button_call(b.c, C.uintptr_t(h))
 	h.Delete()
+}
+
+// states have what keeps their owner.
+func states(w, other *Window, p *C.button, pool *own.Pool, d deep) {
+	w.h.OwnWith(pool, p, own.With{State: func() { w.close() }}) // want `the function refers to w, and own.With keeps it for C`
+	w.h.OwnWith(pool, p, own.With{Size: 1, State: w.close})     // want `the method value w.close refers to w`
+	w.h.OwnWith(pool, p, own.With{State: w})                    // want `the state refers to w`
+	w.h.OwnWith(pool, p, own.With{State: &deep{of: w}})         // want `the state refers to w`
+	w.h.OwnWith(pool, p, own.With{State: &w.n})                 // want `the state refers to w`
+	w.h.OwnWith(pool, p, own.With{State: any(w)})               // want `the state refers to w`
+	f := func() { w.close() }                                   // want `the function refers to w`
+	w.h.OwnWith(pool, p, own.With{State: f})
+	w.h.OwnWith(pool, p, own.With{State: w.n})
+	w.h.OwnWith(pool, p, own.With{State: func() { other.close() }, Parent: other.h.Owner()})
+	w.h.OwnWith(pool, p, own.With{State: other, Parent: w.h.Owner()})
+	w.h.OwnWith(pool, p, own.With{State: stateOf(w)})
+}
+
+type deep struct{ of *Window }
+
+func stateOf(*Window) any { return nil }
+
+// Init keeps f as the state.
+func (w *Window) Init(p *C.button, pool *own.Pool, f func()) { // want Init:`keeps .2.`
+	w.h.OwnWith(pool, p, own.With{State: f})
+}
+
+func inits(w, other *Window, p *C.button, pool *own.Pool) {
+	w.Init(p, pool, func() { w.close() }) // want `the function refers to w, and Init keeps it for C`
+	w.Init(p, pool, func() { other.close() })
+}
+
+// NewWindow has a parent, to which f may refer.
+func NewWindow(parent *Window, p *C.button, pool *own.Pool, f func()) *Window {
+	w := new(Window)
+	w.h.OwnWith(pool, p, own.With{State: f, Parent: parent.h.Owner()})
+	return w
+}
+
+func news(parent *Window, p *C.button, pool *own.Pool) {
+	NewWindow(parent, p, pool, func() { parent.close() })
 }

@@ -85,7 +85,22 @@ func pools() {
 	own.NewPool(own.Options{Release: func(any, []uintptr) error { <-o.lock; return nil }}) // want `Options.Release refers to o, which has an owner`
 	own.NewPool(own.Options{Release: func(any, []uintptr) error { <-lock; return nil }})
 	own.NewPool(own.Options{OnCollect: func(own.Collected) { var o owned; o.h.Close() }})
+	release := func(any, []uintptr) error { <-o.lock; return nil } // want `Options.Release refers to o`
+	own.NewPool(own.Options{Release: release})
+	own.NewPool(own.Options{Release: o.release})         // want `Options.Release refers to o`
+	own.NewPool(own.Options{State: o})                   // want `Options.State refers to o`
+	own.NewPool(own.Options{State: &state{o}})           // want `Options.State refers to o`
+	own.NewPool(own.Options{State: func() { <-o.lock }}) // want `Options.State refers to o`
+	own.NewPool(own.Options{State: &o.lock})             // want `Options.State refers to o`
+	own.NewPool(own.Options{State: any(o)})              // want `Options.State refers to o`
+	own.NewPool(own.Options{State: o.lock, Parent: o.h.Owner(), Name: o.name()})
+	own.NewPool(own.Options{State: o, Parent: o.h.Owner()})
 }
+
+type state struct{ of *owned }
+
+func (o *owned) release(any, []uintptr) error { return nil }
+func (o *owned) name() string                 { return "" }
 
 type library struct {
 	mu   sync.Mutex

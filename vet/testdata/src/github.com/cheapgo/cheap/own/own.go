@@ -11,7 +11,9 @@ type Collected struct{ Count int }
 type Options struct {
 	Name      string
 	Release   func(state any, resources []uintptr) error
+	State     any
 	OnCollect func(Collected)
+	Parent    Owner
 	Construct func(resources []uintptr) (int, error)
 	Run       Run
 }
@@ -50,6 +52,7 @@ func (h *Handle[P]) Own(pool *Pool, resource P, size int) error { return nil }
 func (h *Handle[P]) Close() error                               { return nil }
 func (h *Handle[P]) CloseWait(ctx context.Context) error        { return nil }
 
+func (h *Handle[P]) Owner() Owner                                 { return Owner{} }
 func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error { return nil }
 func (h *Handle[P]) Make(pool *Pool) error                        { return nil }
 
