@@ -117,10 +117,10 @@ const (
 // The parameter may be a pointer of any type, and the result void, or an integer or a
 // pointer, which is ignored: sqlite3_finalize and ZSTD_freeCCtx need no function around
 // them. All C compilers for the systems of Go make such a call work, although the C standard
-// leaves it undefined. The type of fn is not checked. A static or inline function, a macro, a
-// function with other parameters, and one whose result is a structure or a floating-point
-// number need a small C function around them, which the linker can see. For C++ see the package
-// documentation.
+// leaves it undefined. No compiler checks the type of fn; cheapvet does, where it finds the
+// declaration. A static or inline function, a macro, a function with other parameters, and one
+// whose result is a structure or a floating-point number need a small C function around them,
+// which the linker can see. For C++ see the package documentation.
 //
 // The C function may be called on any thread, and on several at once. It may call into
 // Go, unless [NoCallback] is set. A panic there reaches the caller, and the resources

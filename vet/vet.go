@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/vet/gopointer"
 	"github.com/cheapgo/cheap/vet/keepalive"
 	"github.com/cheapgo/cheap/vet/perobject"
+	"github.com/cheapgo/cheap/vet/prototype"
 )
 
 // Analyzers returns all analyzers, in the order of their names.
@@ -30,5 +31,6 @@ func Analyzers() []*analysis.Analyzer {
 		gopointer.Analyzer,
 		keepalive.Analyzer,
 		perobject.Analyzer,
+		prototype.Analyzer,
 	}
 }

@@ -24,6 +24,7 @@ func TestAnalyzers(t *testing.T) {
 		"escapes":        {"escapes"},
 		"gopointer":      {"gopointer"},
 		"perobject":      {"perobject", "perobjectuser"},
+		"prototype":      {"prototype"},
 	}
 	for _, a := range vet.Analyzers() {
 		if paths := packages[a.Name]; paths != nil {
@@ -43,7 +44,7 @@ func TestNames(t *testing.T) {
 	for _, a := range vet.Analyzers() {
 		names = append(names, a.Name)
 	}
-	want := []string{"callbackcycle", "cfree", "cleanupcycle", "closeforgotten", "embedowner", "escapes", "gopointer", "keepalive", "perobject"}
+	want := []string{"callbackcycle", "cfree", "cleanupcycle", "closeforgotten", "embedowner", "escapes", "gopointer", "keepalive", "perobject", "prototype"}
 	if !slices.Equal(names, want) {
 		t.Errorf("analyzers %q, want %q: the names are stable", names, want)
 	}

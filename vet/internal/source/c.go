@@ -104,26 +104,37 @@ func (p *Package) readC() {
 			}
 			return true
 		})
-		for _, decl := range f.Decls {
-			decl, ok := decl.(*ast.GenDecl)
-			if !ok {
+		p.readPreamble(Preamble(f))
+	}
+}
+
+// Preamble returns the text of the comments above import "C" in a file.
+func Preamble(f *ast.File) string {
+	var b strings.Builder
+	for _, decl := range f.Decls {
+		decl, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range decl.Specs {
+			spec, ok := spec.(*ast.ImportSpec)
+			if !ok || spec.Path.Value != `"C"` {
 				continue
 			}
-			for _, spec := range decl.Specs {
-				spec, ok := spec.(*ast.ImportSpec)
-				if !ok || spec.Path.Value != `"C"` {
-					continue
-				}
-				doc := spec.Doc
-				if doc == nil {
-					doc = decl.Doc
-				}
-				if doc != nil {
-					p.readPreamble(doc)
-				}
+			doc := spec.Doc
+			if doc == nil {
+				doc = decl.Doc
+			}
+			if doc == nil {
+				continue
+			}
+			for _, c := range doc.List {
+				s := strings.TrimPrefix(c.Text, "//")
+				b.WriteString(strings.TrimSuffix(strings.TrimPrefix(s, "/*"), "*/") + "\n")
 			}
 		}
 	}
+	return b.String()
 }
 
 func (p *Package) typePosition(e ast.Expr) {
@@ -155,14 +166,7 @@ var (
 )
 
 // readPreamble looks for the functions that the comment above import "C" defines.
-func (p *Package) readPreamble(doc *ast.CommentGroup) {
-	var b strings.Builder
-	for _, c := range doc.List {
-		s := strings.TrimPrefix(c.Text, "//")
-		s = strings.TrimSuffix(strings.TrimPrefix(s, "/*"), "*/")
-		b.WriteString(s + "\n")
-	}
-	text := b.String()
+func (p *Package) readPreamble(text string) {
 	p.ctext.Add(text, false)
 	for _, m := range cDefinition.FindAllStringSubmatchIndex(text, -1) {
 		if name := text[m[2]:m[3]]; freesParam(block(text[m[1]-1:]), text[m[4]:m[5]]) {
