@@ -22,7 +22,7 @@ import (
 //	dialog.Add(button)              // the dialog of C keeps the button of C
 //	button.OnClick(func() { ... })  // and Go forgets the Button: no click arrives any more
 //
-// The same is true if only a copy of the Handle is left. [Callback.Hold] is the remedy where C
+// The same is true if only a copy of the Handle is left. [Callbacks.Hold] is the remedy where C
 // keeps objects that Go forgets. Where Go keeps what it waits for, as a connection or a parser,
 // none is needed.
 //
@@ -49,7 +49,9 @@ type Callback[T any] struct {
 //		clicks.Call(data, func(f func()) { f() })
 //	}
 //
-// Methods may be called from any goroutine.
+// Callbacks have no Close, because they hold nothing that has an end of its own: each [Callback]
+// ends by itself, and C may call for one that has ended as long as the program runs. Methods may be
+// called from any goroutine.
 type Callbacks[T any] struct {
 	kind  callback.Kind
 	ended T
@@ -157,11 +159,14 @@ func (c *Callback[T]) Data() unsafe.Pointer {
 // it, so that the value does not stay as long as what has the Callback.
 func (c *Callback[T]) Clear() { c.place.Clear() }
 
-// Hold keeps the callback, and all that its value refers to, reachable until [Callback.Weaken],
-// Clear, or the end of the owner. Held callbacks of a closed owner are given up after the next
-// collection. Hold returns false if the callback has ended.
+// Hold keeps the callback, and all that its value refers to, reachable until [Callbacks.Weaken],
+// [Callback.Clear], or the end of the owner. Held callbacks of a closed owner are given up after the
+// next collection. Hold returns false if the callback has ended, also because the program has forgotten
+// it: then the release of the resource is under way. It panics as [Callbacks.Call] does.
 //
-// It is for a library in which C keeps objects that Go forgets. Such a library tells when it takes
+// data is the number that C has, which [Callback.Data] returns as well.
+//
+// Hold is for a library in which C keeps objects that Go forgets. Such a library tells when it takes
 // its first reference to an object, beside that of the binding, and when it drops the last one:
 // GObject by toggle references, others by two functions. The binding calls Hold and Weaken then:
 //
@@ -182,21 +187,13 @@ func (c *Callback[T]) Clear() { c.place.Clear() }
 // Hold brings back the cycles that lead through C. If the function of a held button refers to the
 // window, and the window of C keeps the button of C, then nothing ends that but C or the program:
 // by taking the button out of the window, or by Close of the window.
-func (c *Callback[T]) Hold() bool { return c.place.Hold() }
-
-// Weaken ends a Hold: from now on the callback lives as long as the Callback is reachable. It
-// does nothing if there is no Hold.
-func (c *Callback[T]) Weaken() { c.place.Weaken() }
-
-// Hold is [Callback.Hold] for the number that C has. It returns false if the callback has ended,
-// also because the program has forgotten it: then the release of the resource is under way. It
-// panics as [Callbacks.Call] does.
 func (k *Callbacks[T]) Hold(data unsafe.Pointer) bool {
 	t := k.kind.Find(uintptr(data))
 	return t != nil && t.Hold()
 }
 
-// Weaken is [Callback.Weaken] for the number that C has. It panics as [Callbacks.Call] does.
+// Weaken ends a Hold: from now on the callback lives as long as the Callback is reachable. It does
+// nothing if there is no Hold. It panics as [Callbacks.Call] does.
 func (k *Callbacks[T]) Weaken(data unsafe.Pointer) {
 	if t := k.kind.Find(uintptr(data)); t != nil {
 		t.Weaken()

@@ -366,19 +366,6 @@ func (t *Target) end() {
 	}
 }
 
-// Hold keeps the target of the place reachable; see [Target.Hold].
-func (p *Place) Hold() bool {
-	t := p.target.Load()
-	return t != nil && t.Hold()
-}
-
-// Weaken ends a Hold.
-func (p *Place) Weaken() {
-	if t := p.target.Load(); t != nil {
-		t.Weaken()
-	}
-}
-
 // Hold keeps the present target of the number reachable until Weaken, or until the number has ended
 // or the owner is closed. It returns false if that is so already.
 func (t *Target) Hold() bool {

@@ -208,11 +208,13 @@ func TestPlaceModel(t *testing.T) {
 					places[i].Clear()
 					values[i] = 0
 				case 1:
-					if places[i].Hold() != (values[i] != 0) {
-						t.Errorf("Hold of a place with %d", values[i])
+					if values[i] != 0 && !k.Find(places[i].Number()).Hold() {
+						t.Errorf("no Hold of a place with %d", values[i])
 					}
 				case 2:
-					places[i].Weaken()
+					if values[i] != 0 {
+						k.Find(places[i].Number()).Weaken()
+					}
 				default:
 					values[i] = step + 1
 					places[i].Set(k, batch.Ref{}, step+1)
@@ -253,7 +255,7 @@ func TestHoldEndsWithOwner(t *testing.T) {
 		b.Put(0, 1, 0, 0)
 		var p Place
 		p.Set(k, batch.RefTo(owner, 0), 1)
-		if !p.Hold() {
+		if !k.Find(p.Number()).Hold() {
 			t.Errorf("%s: no Hold", what)
 		}
 		owner.Close(0)

@@ -51,7 +51,7 @@ func TestHoldEndsWithItsOwner(t *testing.T) {
 			first, second := must(t), must(t)
 			var c own.Callback[func(int) int]
 			c.Set(Calls, first.h.Owner(), f)
-			if !c.Hold() {
+			if !Calls.Hold(c.Data()) {
 				t.Errorf("%s: Hold refuses", row.name)
 			}
 			if held == 0 {

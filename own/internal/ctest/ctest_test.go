@@ -225,7 +225,7 @@ func TestHold(t *testing.T) {
 				o.Connect(func(n int) int { return int(o.Address()-at) + n })
 				at = o.Address()
 				for range 2 { // the second changes nothing
-					if !o.Callback().Hold() {
+					if !Calls.Hold(o.Callback().Data()) {
 						t.Error("Hold refuses")
 					}
 				}

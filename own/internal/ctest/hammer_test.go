@@ -63,14 +63,10 @@ func (s *struck) hit(place int) {
 	case 1:
 		s.data.Store(nil)
 		s.thread.Clear()
-	case 2:
-		if s.thread.Hold() {
-			runtime.Gosched()
-			s.thread.Weaken()
-		}
-	case 3:
+	case 2, 3:
 		// By the number that C has, also after the end of the callback.
 		if data := s.data.Load(); data != nil && Threaded.Hold(unsafe.Pointer(data)) {
+			runtime.Gosched()
 			Threaded.Weaken(unsafe.Pointer(data))
 		}
 	case 4:
@@ -152,9 +148,13 @@ func TestHammerOneCallback(t *testing.T) {
 				case 0:
 					c.Clear()
 				case 1:
-					c.Hold()
+					if data := c.Data(); data != nil {
+						Threaded.Hold(data)
+					}
 				case 2:
-					c.Weaken()
+					if data := c.Data(); data != nil {
+						Threaded.Weaken(data)
+					}
 				}
 			}
 		})
