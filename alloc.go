@@ -90,7 +90,7 @@ type ReallocAllocator interface {
 type TryAllocator interface {
 	Allocator
 
-	// TryMalloc is like Malloc, but returns an error instead of nil. The error wraps
+	// TryMalloc fails where Malloc does, with nil and an error. The error wraps
 	// [ErrNoMemory] or [ErrLimit].
 	TryMalloc(size int) (unsafe.Pointer, error)
 }

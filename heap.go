@@ -96,9 +96,9 @@ func (h *Heap) Malloc(size int) unsafe.Pointer { return (*heap.Heap)(h).Malloc(s
 // documentation says which mistakes cannot be detected.
 func (h *Heap) Free(ptr unsafe.Pointer) { (*heap.Heap)(h).Free(ptr) }
 
-// TryMalloc is like [Heap.Malloc], but returns an error instead of nil. The error
-// wraps [ErrLimit] if the limit is reached, and [ErrNoMemory] if the operating
-// system has no memory.
+// TryMalloc is [Heap.Malloc] with the reason: both fail in the same cases, Malloc with nil, and
+// TryMalloc with nil and an error. The error wraps [ErrLimit] if the limit is reached, and
+// [ErrNoMemory] if the operating system has no memory.
 func (h *Heap) TryMalloc(size int) (unsafe.Pointer, error) { return (*heap.Heap)(h).TryMalloc(size) }
 
 // AlignedMalloc is like [Heap.Malloc], for an address that is a multiple of align.
@@ -108,13 +108,13 @@ func (h *Heap) AlignedMalloc(size, align int) unsafe.Pointer {
 }
 
 // Calloc returns a zeroed block for count elements of size bytes each. It returns
-// nil if there is no memory, as [Heap.Malloc] does, and if the product overflows.
+// nil if there is no memory, as [Heap.Malloc] does, and if the product overflows;
+// [Heap.TryCalloc] says why.
 // Memory that comes fresh from the operating system is zero already; Calloc does
 // not write to it again.
 func (h *Heap) Calloc(count, size int) unsafe.Pointer { return (*heap.Heap)(h).Calloc(count, size) }
 
-// TryCalloc is like [Heap.Calloc], but returns an error instead of nil. The error wraps
-// [ErrLimit] or [ErrNoMemory].
+// TryCalloc is [Heap.Calloc] with the reason, as [Heap.TryMalloc] is Malloc.
 func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
 	return (*heap.Heap)(h).TryCalloc(count, size)
 }
@@ -122,7 +122,7 @@ func (h *Heap) TryCalloc(count, size int) (unsafe.Pointer, error) {
 // Realloc resizes the block at ptr to at least size bytes and returns its address,
 // which changes if the block cannot be resized in place. The contents are kept,
 // up to the smaller of the two sizes. If there is no memory, Realloc returns nil
-// and the block at ptr stays as it is.
+// and the block at ptr stays as it is; [Heap.TryRealloc] says why.
 //
 // With a nil ptr Realloc is Malloc. A size of 0 gives a block of size 0; it does
 // not free. Realloc panics if ptr is not the start of a live block of this heap;
@@ -138,8 +138,7 @@ func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	return (*heap.Heap)(h).Realloc(ptr, size)
 }
 
-// TryRealloc is like [Heap.Realloc], but returns an error instead of nil. The error
-// wraps [ErrLimit] or [ErrNoMemory].
+// TryRealloc is [Heap.Realloc] with the reason, as [Heap.TryMalloc] is Malloc.
 func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
 	return (*heap.Heap)(h).TryRealloc(ptr, size)
 }

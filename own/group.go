@@ -127,7 +127,7 @@ func (m *Memory) NewGroup() (*Group, error) {
 }
 
 // Malloc returns a block of size bytes with undefined contents, or nil if the
-// heap has no memory for it. A size of 0 returns a distinct block. Malloc panics
+// heap has no memory for it; [Group.TryMalloc] says why. A size of 0 returns a distinct block. Malloc panics
 // if size is negative or the group is closed.
 func (g *Group) Malloc(size int) unsafe.Pointer {
 	// A Group that was not made by Memory.NewGroup has no state, and nothing left.
@@ -138,8 +138,8 @@ func (g *Group) Malloc(size int) unsafe.Pointer {
 	return p
 }
 
-// TryMalloc is [Group.Malloc] that returns an error instead of only nil. The
-// error wraps [cheap.ErrNoMemory] or [cheap.ErrLimit].
+// TryMalloc is [Group.Malloc] with the reason: both fail in the same cases, Malloc with nil, and
+// TryMalloc with nil and an error. The error wraps [cheap.ErrNoMemory] or [cheap.ErrLimit].
 func (g *Group) TryMalloc(size int) (unsafe.Pointer, error) {
 	return g.malloc("Group.TryMalloc", size, quantum)
 }
