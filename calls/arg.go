@@ -17,7 +17,7 @@ import (
 // Arg by [Int], [Float] and [Pointer]; an earlier result by [Result.Arg], [Result.Plus],
 // [Result.Load] and [Result.Load32].
 //
-// The fields are for the code that callgen writes; ops.h describes them.
+// Only code that callgen writes uses the fields; ops.h describes them.
 type Arg struct {
 	Word uint64 // the argument, an address, or which result
 	Ref  uint64 // what Word is
@@ -45,7 +45,8 @@ func Pointer(p unsafe.Pointer) Arg { return Arg{Word: Address(p)} }
 // Address returns a pointer as a word of a recorded call. It must be to C memory, or what
 // [List.Bytes] or [List.Pin] has returned: a Go pointer that is not pinned keeps nothing
 // alive in a list. A program that is built with -race panics for such
-// a pointer, as a cgo call does for one in Go memory. Generated code calls it.
+// a pointer, as a cgo call does for one in Go memory. A pointer for [List.Call] is given so;
+// otherwise only code that callgen writes calls it.
 func Address(p unsafe.Pointer) uint64 {
 	checkPointer(p)
 	return uint64(uintptr(p))
@@ -86,9 +87,9 @@ func LoadAt(p unsafe.Pointer) Arg { return Arg{Address(p), argAt} }
 // Load32At is [LoadAt] of an int32.
 func Load32At(p unsafe.Pointer) Arg { return Arg{Address(p), argAt32} }
 
-// In returns the word of an argument of a call in l whose parameter is an integer or a pointer, for
-// generated code. It panics if the argument is a double, or a result that is not of the recording.
-// It is made so that methods that call it once are inlined, and those with two such arguments call
+// In returns the word of an argument of a call in l whose parameter is an integer or a pointer. Only
+// code that callgen writes calls it. It panics if the argument is a double, or a result that is not
+// of the recording. It is made so that methods that call it once are inlined, and those with two such arguments call
 // [List.Begin2].
 func (a Arg) In(l *List) uint64 {
 	if a.Ref > argAt32 && a.Ref != uint64(l.gen) {
@@ -97,7 +98,8 @@ func (a Arg) In(l *List) uint64 {
 	return a.Word
 }
 
-// InFloat is [Arg.In] for a parameter that is a double or a float.
+// InFloat is [Arg.In] for a parameter that is a double or a float. Only code that callgen writes
+// calls it.
 func (a Arg) InFloat(l *List) uint64 {
 	if a.Ref != argFloat && a.Ref != uint64(l.gen|genFloat) {
 		panic(wrongArg)
@@ -105,7 +107,7 @@ func (a Arg) InFloat(l *List) uint64 {
 	return a.Word
 }
 
-// Begin2 is [List.Begin] and [Arg.In] of two arguments.
+// Begin2 is [List.Begin] and [Arg.In] of two arguments. Only code that callgen writes calls it.
 func (l *List) Begin2(a, b Arg) (*[]uint64, Result) {
 	if l.state != idle || a.Ref > argAt32 && a.Ref != uint64(l.gen) || b.Ref > argAt32 && b.Ref != uint64(l.gen) {
 		panic(refusals[l.state])

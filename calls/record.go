@@ -12,9 +12,9 @@ import (
 	"unsafe"
 )
 
-// Begin begins to record a call, for code that callgen writes. The caller appends the words of
-// the call, as ops.h describes them, to those that Begin returns, and nothing else; the result
-// is a 0. Begin returns the result of the call, too.
+// Begin begins to record a call. Only code that callgen writes calls it. The caller appends the
+// words of the call, as ops.h describes them, to those that Begin returns, and nothing else; the
+// result is a 0. Begin returns the result of the call, too.
 //
 // Recording is an append because a method that calls no function is inlined.
 func (l *List) Begin() (*[]uint64, Result) {
@@ -24,7 +24,8 @@ func (l *List) Begin() (*[]uint64, Result) {
 	return &l.words, Result{l, uint32(len(l.words) + 1), l.gen}
 }
 
-// BeginFloat is [List.Begin] of a call whose result is a double or a float.
+// BeginFloat is [List.Begin] of a call whose result is a double or a float. Only code that callgen
+// writes calls it.
 func (l *List) BeginFloat() (*[]uint64, Result) {
 	if l.state != idle {
 		panic(refusals[l.state])
@@ -32,8 +33,8 @@ func (l *List) BeginFloat() (*[]uint64, Result) {
 	return &l.words, Result{l, uint32(len(l.words) + 1), l.gen | genFloat}
 }
 
-// Op returns the address of the struct that describes a C function as a word. Generated code
-// calls it.
+// Op returns the address of the struct that describes a C function as a word. Only code
+// that callgen writes calls it.
 func Op(p unsafe.Pointer) uint64 { return uint64(uintptr(p)) }
 
 // A Result is the result of a recorded call. After [List.Run] its methods read it, and before
@@ -136,7 +137,7 @@ func (l *List) ClearErrno() {
 // Len returns how many words the recording has. A call has two and its arguments.
 func (l *List) Len() int { return max(len(l.words)-first, 0) }
 
-// Bit returns 1 for true and 0 for false. Generated code calls it.
+// Bit returns 1 for true and 0 for false. Only code that callgen writes calls it.
 func Bit(b bool) uint64 {
 	if b {
 		return 1
