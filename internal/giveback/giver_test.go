@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/testenv"
 )
 
 const mib = 1 << 20
@@ -135,9 +136,7 @@ func TestRounds(t *testing.T) {
 // TestKeep begins Uses with limits. malloc keeps something only while the goroutine runs, and as much as the least
 // of them says.
 func TestKeep(t *testing.T) {
-	if procfs.Anonymous() == 0 {
-		t.Skip("the system does not say what is resident")
-	}
+	testenv.Skip(t, "nonlinux", "the system does not say what is resident")
 	k := new(keeper)
 	was := account.Process.Malloc()
 	account.Process.SetMalloc(k)

@@ -30,7 +30,7 @@ func residentAnon(t *testing.T) int64 {
 	t.Helper()
 	n, err := testheap.OfProcess("RssAnon")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	return n
 }
@@ -41,7 +41,7 @@ func resident(t *testing.T, addr, n uintptr) uintptr {
 	t.Helper()
 	in, err := mincore(addr, n)
 	if err != nil {
-		t.Skip("mincore:", err)
+		t.Fatal("mincore:", err)
 	}
 	return in
 }
@@ -261,8 +261,9 @@ func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 				}
 				cost += part + int64(unitsOf(uintptr(part)))*recordBytes
 				in, err := mincore(s.Base, size)
-				if err != nil && s.Space == 0 { // an emulator refuses it for reserved addresses
-					t.Skip("mincore:", err)
+				if err != nil && s.Space == 0 {
+					testenv.Skip(t, "emulator", "it refuses mincore for reserved addresses")
+					t.Fatal("mincore:", err)
 				}
 				over += max(0, int64(in)-part)
 			})

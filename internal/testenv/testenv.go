@@ -19,6 +19,7 @@ import (
 //	emulator          the binary is another processor's, and runs by the command in CHEAP_TEST_EXEC
 //	musl              CC is a compiler for that C library
 //	debian11          the system is that version of Debian
+//	nonlinux          the system is another one than Linux
 //
 // A step of .ci fails if a test is skipped in another way.
 func Skip(t testing.TB, places, reason string) {
@@ -52,6 +53,8 @@ func is(t testing.TB, place string) bool {
 	case "debian11":
 		version, err := os.ReadFile("/etc/debian_version")
 		return err == nil && strings.HasPrefix(string(version), "11.")
+	case "nonlinux":
+		return runtime.GOOS != "linux"
 	}
 	t.Fatalf("testenv: there is no place %q", place)
 	return false
