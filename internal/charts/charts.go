@@ -39,3 +39,13 @@ func CSS() string { return flameCSS }
 
 // Policy is what pages may load, for the header Content-Security-Policy: nothing but themselves.
 const Policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+
+// Head is the template "head" of html/template: a page up to its title.
+const Head = `{{define "head"}}<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="` + Policy + `">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<link rel="icon" href="data:,">{{end}}`

@@ -38,7 +38,7 @@ var (
 var pageTemplate = template.Must(template.New("heap").Funcs(template.FuncMap{
 	"bytes":  func(n int64) string { return figure.Bytes(float64(n)) },
 	"plural": func(n int64, what string) string { return figure.Plural(int(n), what) },
-}).Parse(pageHTML))
+}).Parse(charts.Head + pageHTML))
 
 // A Recording is what the page shows. Bytes and calls are estimates if they come from samples.
 type Recording struct {
@@ -221,7 +221,7 @@ type view struct {
 	*Recording
 	Style           template.CSS
 	Library, Script template.JS
-	Policy, Project string
+	Project         string
 	Data            data
 	HasLabels       bool
 	HasGrown        bool     // any place has
@@ -232,7 +232,7 @@ type view struct {
 func (r *Recording) Write(w io.Writer) error {
 	v := view{
 		Recording: r, Style: template.CSS(figure.CSS + charts.CSS() + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(charts.Flame() + pageJS),
-		Policy: charts.Policy, Project: "https://github.com/cheapgo/cheap", Data: r.data(),
+		Project: "https://github.com/cheapgo/cheap", Data: r.data(),
 		HasGrown:  slices.ContainsFunc(r.Places, func(p Place) bool { return p.Grew != "" }),
 		HasLabels: slices.ContainsFunc(r.Stacks, func(s Stack) bool { return s.Labels != "" }),
 	}

@@ -22,14 +22,13 @@ var (
 	chartsJS string
 )
 
-var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"source": source}).Parse(pageHTML))
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{"source": source}).Parse(charts.Head + pageHTML))
 
 // A view is what the template shows: a report with what is made of it.
 type view struct {
 	*result.Report
 	Style           template.CSS
 	Library, Script template.JS
-	Policy          string
 
 	Headline []finding
 	Warnings []string
@@ -59,7 +58,7 @@ type part struct {
 // only the charts are missing.
 func Page(w io.Writer, r *result.Report) error {
 	v := view{
-		Report: r, Style: template.CSS(figure.CSS + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(chartsJS), Policy: charts.Policy,
+		Report: r, Style: template.CSS(figure.CSS + pageCSS), Library: template.JS(charts.Library()), Script: template.JS(chartsJS),
 		Headline: headline(r), Warnings: warnings(r), Facts: machine(r),
 	}
 	for _, table := range r.Tables {

@@ -24,7 +24,7 @@ var (
 
 var pageTemplate = template.Must(template.New("explain").Funcs(template.FuncMap{
 	"percent": figure.Percent,
-}).Parse(pageHTML))
+}).Parse(charts.Head + pageHTML))
 
 const (
 	project     = "https://github.com/cheapgo/cheap"
@@ -40,7 +40,6 @@ type view struct {
 
 	*Report
 	Project  string
-	Policy   string
 	Version  string
 	Head     string
 	Bars     []bar
@@ -111,7 +110,7 @@ func (r *Report) Page(w io.Writer, version string) error {
 		Style:   template.CSS(figure.CSS + charts.CSS() + pageCSS),
 		Library: template.JS(charts.Library()),
 		Script:  template.JS(charts.Flame() + flameJS),
-		Report:  r, Project: project, Policy: charts.Policy, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
+		Report:  r, Project: project, Version: version, Head: r.Headline(), RestLine: r.restLine() + " " + r.samplesLine(),
 		Bars: []bar{
 			newBar("By mechanism", r.Mechanisms, mechanismColors, 1),
 			newBar("By purpose", r.Purposes, purposeColors, 1),
