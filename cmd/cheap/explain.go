@@ -119,6 +119,11 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 	if err != nil {
 		return err
 	}
+	if s.html != "" {
+		if err := writable("-html", s.html); err != nil {
+			return err
+		}
+	}
 	var listener net.Listener
 	if s.http != "" {
 		if listener, err = listen(s.http); err != nil {
@@ -138,10 +143,9 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 		return err
 	}
 	progress.clear()
+	var written error // the report is printed in any case
 	if s.html != "" {
-		if err := writeExplainPage(s.html, r); err != nil {
-			return err
-		}
+		written = writeExplainPage(s.html, r)
 	}
 	if s.json {
 		e := json.NewEncoder(stdout)
@@ -150,7 +154,7 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 	} else {
 		err = r.Text(stdout)
 	}
-	if err != nil || listener == nil {
+	if err = errors.Join(err, written); err != nil || listener == nil {
 		return err
 	}
 	return serveReport(ctx, listener, r, stderr)
@@ -191,7 +195,7 @@ func (s *explainSettings) explainProfile(ctx context.Context, progress *progress
 		return nil, err
 	}
 	notes = append(notes, more...)
-	r := explain.New(p, s.source, cal, s.figures, false)
+	r := explain.New(p, s.source, cal, s.figures, false, 0)
 	r.Notes = append(r.Notes, notes...)
 	return r, nil
 }
@@ -306,9 +310,8 @@ func (s *explainSettings) explainProgram(ctx context.Context, stdin io.Reader, s
 		return nil, err
 	}
 	notes = append(notes, more...)
-	r := explain.New(p, strings.Join(slices.Concat(s.program, s.args), " "), cal, s.figures, program.Exact)
+	r := explain.New(p, strings.Join(slices.Concat(s.program, s.args), " "), cal, s.figures, program.Exact, run.Calls)
 	r.Go = run.Go
-	r.Compare(run.Calls)
 	if run.Over {
 		notes = append(notes, fmt.Sprintf("the program did not end by itself within %v, the time of -for", s.length))
 	}

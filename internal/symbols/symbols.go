@@ -79,6 +79,13 @@ func (t *Table) At(offset uint64) string {
 	return ""
 }
 
+// Address returns the address, as the linker gave it, of an offset in the file, or 0 if it is in no
+// segment with code.
+func (t *Table) Address(offset uint64) uint64 {
+	at, _, _ := t.behind(offset)
+	return at
+}
+
 // Find returns the name of the first function, by address, that match holds for, or "".
 func (t *Table) Find(match func(name string) bool) string {
 	for _, f := range t.functions {

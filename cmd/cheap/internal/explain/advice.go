@@ -25,6 +25,7 @@ type Advice struct {
 	// Of advice about a loop that calls C:
 	Loop   *Loop      `json:"loop,omitempty"`
 	Calls  []LoopCall `json:"calls,omitempty"`  // in the order of the source
+	Fewer  float64    `json:"fewer,omitempty"`  // calls of C, 0 if their price is not known
 	Sketch string     `json:"sketch,omitempty"` // code in C, whose arguments are left out
 }
 

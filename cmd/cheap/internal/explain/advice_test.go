@@ -70,7 +70,7 @@ func TestAdviceNames(t *testing.T) {
 		for s := range strings.SplitSeq(test.stacks, ";") {
 			stacks[s] = 30
 		}
-		r := New(aProfile(stacks), "test", Calibration{}, Stored, true)
+		r := New(aProfile(stacks), "test", Calibration{}, Stored, true, 0)
 		named := map[string]bool{}
 		for _, a := range r.Advice {
 			checkLink(t, a.Link)
@@ -111,7 +111,7 @@ func TestAdviceOfLittle(t *testing.T) {
 		"runtime.sweepone runtime.GC main.f:5":       2,
 		"c_work" + entry + called:                    20,
 		"runtime.scanobject runtime.gcBgMarkWorker ": 2,
-	}), "test", Calibration{}, Stored, true)
+	}), "test", Calibration{}, Stored, true, 0)
 	if len(r.Advice) > 0 {
 		t.Errorf("%+v", r.Advice)
 	}
@@ -119,7 +119,7 @@ func TestAdviceOfLittle(t *testing.T) {
 
 // TestOpenAdvice looks at advice for which nothing is promised.
 func TestOpenAdvice(t *testing.T) {
-	r := New(aProfile(map[string]int64{"malloc" + entry + called: 10, "main.main": 10}), "test", Calibration{}, Stored, true)
+	r := New(aProfile(map[string]int64{"malloc" + entry + called: 10, "main.main": 10}), "test", Calibration{}, Stored, true, 0)
 	var text, page strings.Builder
 	if err := r.Text(&text); err != nil {
 		t.Fatal(err)
@@ -232,7 +232,7 @@ func f() {
 			}
 		}
 		got := 0.0
-		for _, a := range New(p, "test", Calibration{}, Stored, true).Advice {
+		for _, a := range New(p, "test", Calibration{}, Stored, true, 0).Advice {
 			if strings.Contains(a.Text, "noescape") {
 				got += a.Now * float64(90+10*len(test.lines))
 			}

@@ -36,7 +36,7 @@ func TestAdviceOfBlocksBySource(t *testing.T) {
 				f.Filename = dir + "/main.go"
 			}
 		}
-		r := New(p, "test", Calibration{}, Stored, true)
+		r := New(p, "test", Calibration{}, Stored, true, 0)
 		all := ""
 		for _, a := range r.Advice {
 			all += a.Text

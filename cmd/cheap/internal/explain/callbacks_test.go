@@ -53,7 +53,7 @@ func TestAdviceOfCallbacks(t *testing.T) {
 		// With this one the profile says at which line cgocall calls entersyscall.
 		stacks["runtime.casgstatus runtime.reentersyscall runtime.entersyscall runtime.cgocall:3 main._Cfunc_parse:1 main.load:5"] = 1
 		sum++
-		r := New(aProfile(stacks), "test", Calibration{}, Stored, true)
+		r := New(aProfile(stacks), "test", Calibration{}, Stored, true, 0)
 		found := false
 		for _, a := range r.Advice {
 			checkLink(t, a.Link)

@@ -18,8 +18,9 @@ import (
 )
 
 // New explains a CPU profile. One that is exact, as that of a Program may be, needs no calibration
-// but the price of a call. The figures are for the advice.
-func New(p *profile.Profile, source string, cal Calibration, figures Figures, exact bool) *Report {
+// but the price of a call. The figures are for the advice. Counted is how many calls of C the runtime has
+// counted, 0 if that is not known.
+func New(p *profile.Profile, source string, cal Calibration, figures Figures, exact bool, counted uint64) *Report {
 	value, unit := valueOf(p)
 	groups := map[groupKey]*group{}
 	whole := newGroup()
@@ -72,6 +73,7 @@ func New(p *profile.Profile, source string, cal Calibration, figures Figures, ex
 	split(groups, whole, cal, exact)
 	r.fill(groups, whole)
 	r.fillSites(groups, whole)
+	r.compare(counted)
 	r.advise(figures, l, back, whole.total)
 	r.adviseMemory(memory, whole.total)
 	r.flame = newFlame(p, func(i int) (float64, class, *group) {
@@ -152,6 +154,7 @@ type group struct {
 
 	flat        float64 // C, as the profile shows it
 	near        float64 // the part of it that is known to be of the call
+	made        float64 // the part of near in functions that cgo has made
 	transitions float64 // of calls
 	callbacks   float64
 	roots       float64
@@ -174,6 +177,9 @@ func (g *group) add(c class, weight float64, samples int64) {
 		g.flatSamples += samples
 		if c.near {
 			g.near += weight
+		}
+		if c.made {
+			g.made += weight
 		}
 	}
 	switch {

@@ -27,8 +27,8 @@ var versions = []string{"", "go1.27.0"}
 
 // scenes are the programs.
 var (
-	scenes      = []string{"noop", "result", "struct", "spin-200", "spin-2000", "spin-result-200", "spin-struct-200", "callback", "callback-10", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
-	shortScenes = map[string][]string{"": {"noop", "result", "struct", "spin-200", "spin-struct-200", "callback", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
+	scenes      = []string{"noop", "result", "struct", "spin-200", "spin-2000", "spin-here-200", "spin-result-200", "spin-struct-200", "callback", "callback-10", "callback-10000", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
+	shortScenes = map[string][]string{"": {"noop", "result", "struct", "spin-200", "spin-here-200", "spin-struct-200", "callback-10000", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
 )
 
 // A scene is measured so often, and the means are compared, once. They may be five points away from
@@ -174,8 +174,7 @@ func testScene(t *testing.T, program *Program, plain, scene string, cal Calibrat
 func runKnown(t *testing.T, program *Program, scene string, cal Calibration) *Report {
 	t.Helper()
 	p, run := profileOf(t, program, "-for", "3s", scene)
-	r := New(p, scene, cal, Stored, program.Exact)
-	r.Compare(run.Calls)
+	r := New(p, scene, cal, Stored, program.Exact, run.Calls)
 	return r
 }
 
@@ -196,5 +195,5 @@ func profileKnown(t *testing.T, plain, scene string, cal Calibration) *Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return New(p, scene, cal, Stored, false)
+	return New(p, scene, cal, Stored, false, 0)
 }

@@ -95,7 +95,7 @@ func newLoopFinder(p *profile.Profile) *loopFinder {
 // isWrapper reports whether a function is what cgo has made for a function of C.
 func isWrapper(function string) bool {
 	_, local, found := cutLast(function, ".")
-	return found && (strings.HasPrefix(local, "_Cfunc_") || strings.HasPrefix(local, "_C2func_") || strings.HasPrefix(local, "_Cmacro_"))
+	return found && slices.ContainsFunc(cgoKinds, func(kind string) bool { return strings.HasPrefix(local, kind) })
 }
 
 func cutLast(s, sep string) (before, after string, found bool) {
@@ -233,7 +233,7 @@ func headerOf(stack []frame) int64 {
 // localName is the name by which source calls a function, "" for a literal.
 func localName(function string) string {
 	_, local, _ := cutLast(function, ".")
-	for _, prefix := range []string{"_Cfunc_", "_C2func_", "_Cmacro_"} {
+	for _, prefix := range cgoKinds {
 		local = strings.TrimPrefix(local, prefix)
 	}
 	if inLiteral.MatchString("." + local) {

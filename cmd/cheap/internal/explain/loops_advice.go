@@ -18,7 +18,7 @@ func (r *Report) adviseLoops(l *loopFinder) {
 	r.addCode(l, trees)
 	for _, t := range trees {
 		if t.crossing() > t.inC/4 {
-			r.Advice = append(r.Advice, adviceOf(t, r.Calibration, float64(r.CPU)))
+			r.Advice = append(r.Advice, r.adviceOf(t))
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (t *loopTree) crossing() (sum float64) {
 
 // adviceOf says what to do about a loop. A function of one's own has arguments that cgo need not check, and
 // no Go code around it but the call.
-func adviceOf(t *loopTree, cal Calibration, cpu float64) Advice {
+func (r *Report) adviceOf(t *loopTree) Advice {
 	sum := t.crossing()
 	large := 0 // those that matter
 	for _, c := range t.calls {
@@ -200,9 +200,14 @@ func adviceOf(t *loopTree, cal Calibration, cpu float64) Advice {
 	if t.code > 0 {
 		a.Basis += fmt.Sprintf(", none of the Go code around them (%s)", figure.Percent(t.code))
 	}
-	if cal.CallNs > 0 {
-		saved := calls * (1 - left) * cpu / cal.CallNs
-		a.Basis += fmt.Sprintf(", %s fewer at %s each (%s, %s)", about(saved), figure.Duration(cal.CallNs), cal.Go, cal.From)
+	crossing := Of(r.Mechanisms, Crossing).Share - r.Checks
+	switch cal := r.Calibration; {
+	case r.Calls != nil && crossing > 0: // as many as were counted, in the proportion of their time
+		a.Fewer = float64(r.Calls.Count) * min(1, calls*(1-left)/crossing)
+		a.Basis += fmt.Sprintf(", %s of %s calls fewer", about(a.Fewer), figure.Thousands(int(r.Calls.Count)))
+	case cal.CallNs > 0:
+		a.Fewer = calls * (1 - left) * float64(r.CPU) / cal.CallNs
+		a.Basis += fmt.Sprintf(", %s fewer at %s each (%s, %s)", about(a.Fewer), figure.Duration(cal.CallNs), cal.Go, cal.From)
 	}
 	a.Basis += "; C itself stays"
 	return a

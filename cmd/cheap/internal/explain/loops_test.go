@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -238,7 +239,7 @@ func TestLoops(t *testing.T) {
 			cross("key", "Key") + "example.com/prog/bind.Sum:sum-key testing.(*B).runN",
 		}, []string{"bind.Sum bind.go:sum-loop, range C.key once a round"}},
 	} {
-		r := New(loopProfile(t, dir, test.stacks), "test", Calibration{CallNs: 40, Go: "go1.26", From: "here"}, Stored, true)
+		r := New(loopProfile(t, dir, test.stacks), "test", Calibration{CallNs: 40, Go: "go1.26", From: "here"}, Stored, true, 0)
 		got := map[string]bool{}
 		for _, a := range r.Advice {
 			if a.Loop == nil {
@@ -291,7 +292,7 @@ func TestLoopSketch(t *testing.T) {
 		cross("first", "First") + "main.scan:scan-for main.main:main-scan",
 		cross("next", "Next") + "main.scan:scan-for main.main:main-scan",
 		cross("value", "Value") + "main.scan:scan-value main.main:main-scan",
-	}), "test", Calibration{}, Stored, true)
+	}), "test", Calibration{}, Stored, true, 0)
 	_, outer := lineNamed(t, "outer")
 	_, inner := lineNamed(t, "scan-for")
 	want := fmt.Sprintf(`static int main_rounds(…, int n) {
@@ -345,7 +346,7 @@ func TestLoopCode(t *testing.T) {
 	} {
 		stacks := slices.Concat(calls, test.more)
 		found := false
-		for _, a := range New(loopProfile(t, dir, stacks), "test", Calibration{}, Stored, true).Advice {
+		for _, a := range New(loopProfile(t, dir, stacks), "test", Calibration{}, Stored, true, 0).Advice {
 			if a.Loop == nil || a.Loop.Function != "main.scan" {
 				continue
 			}
@@ -371,7 +372,7 @@ func TestLoopsWithoutSource(t *testing.T) {
 		r := New(loopProfile(t, aFolder(t, files), []string{
 			cross("valid", "Valid") + "main.scan:scan-for main.main:main-scan",
 			cross("key", "Key") + "main.scan:scan-key main.main:main-scan",
-		}), "test", Calibration{}, Stored, true)
+		}), "test", Calibration{}, Stored, true, 0)
 		if len(r.Advice) != 1 || r.Advice[0].Loop == nil || *r.Advice[0].Loop != (Loop{Kind: kindFunction, Function: "main.scan", File: r.Advice[0].Loop.File}) {
 			t.Fatalf("%s: %+v", name, r.Advice)
 		}
@@ -389,8 +390,8 @@ func TestLoopOfProgram(t *testing.T) {
 		return // the binding needs cgo
 	}
 	program := built(t, aFolder(t, map[string]string{"go.mod": "module example.com/prog\n\ngo 1.24\n", "bind/bind.go": loopBinding, "main.go": loopProgram}))
-	p, _ := profileOf(t, program)
-	r := New(p, "test", Calibration{CallNs: 40}, Stored, program.Exact)
+	p, run := profileOf(t, program)
+	r := New(p, "test", Calibration{CallNs: 40}, Stored, program.Exact, run.Calls)
 	_, line := lineNamed(t, "scan-for")
 	for _, a := range r.Advice {
 		if a.Loop != nil && a.Loop.Function == "main.scan" && a.Loop.Kind == kindFor && a.Loop.Line == int(line) && len(a.Calls) > 1 {
@@ -398,4 +399,33 @@ func TestLoopOfProgram(t *testing.T) {
 		}
 	}
 	t.Errorf("no advice about the loop in main.scan: %+v", r.Advice)
+}
+
+// TestFewerThanCounted has profiles in which calls take any part of the time, and any number of them.
+func TestFewerThanCounted(t *testing.T) {
+	said := 0
+	for seed := range uint64(100) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		stacks := map[string]int64{}
+		for i := range 4 {
+			site := fmt.Sprintf("runtime.cgocall:%%d main._Cfunc_f%d:1 main.loop%d:%d", i, i/2, 1+i)
+			stacks["runtime.casgstatus:1 runtime.reentersyscall:2 runtime.entersyscall:2 "+fmt.Sprintf(site, 3)] = 1 + random.Int64N(100)
+			stacks["runtime.exitsyscall:2 "+fmt.Sprintf(site, 4)] = random.Int64N(100)
+			stacks["c_f "+fmt.Sprintf(site, 3)] = random.Int64N(1 << random.Int64N(10))
+			stacks["runtime.cgoCheckPointer:1 "+fmt.Sprintf("main.loop%d:%d", i/2, 1+i)] = random.Int64N(50)
+		}
+		counted := 1 + random.Uint64N(1<<random.Uint64N(40))
+		r := New(aProfile(stacks), "test", Calibration{CallNs: 40}, Stored, random.Int64N(2) == 0, counted)
+		for _, a := range r.Advice {
+			if a.Fewer > float64(counted) {
+				t.Errorf("seed %d: %.0f of %d calls fewer", seed, a.Fewer, counted)
+			}
+			if a.Fewer > 0 {
+				said++
+			}
+		}
+	}
+	if said < 50 {
+		t.Errorf("%d pieces of advice say how many calls fewer", said)
+	}
 }

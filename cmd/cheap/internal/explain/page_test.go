@@ -15,7 +15,7 @@ func pageReport() *Report {
 		"runtime.lock2 main.</script><b> main.main":                                     10,
 		"runtime.addspecial runtime.AddCleanup main.object:4 main.main":                 10,
 		"runtime.gcDrain runtime.gcBgMarkWorker":                                        10,
-	}), "<prog> & more", Calibration{}, Stored, true)
+	}), "<prog> & more", Calibration{}, Stored, true, 0)
 }
 
 // TestPageText looks at the page without a browser.

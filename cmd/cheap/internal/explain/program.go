@@ -172,6 +172,9 @@ func outputOf(ctx context.Context, command *exec.Cmd) ([]byte, error) {
 		if text == "" {
 			text = err.Error()
 		}
+		if strings.Contains(text, "build constraints exclude all Go files") {
+			text += "; if they use C, install a C compiler, such as gcc, or name one by CC, and do not set CGO_ENABLED to 0"
+		}
 		return nil, fmt.Errorf("%s: %s", strings.Join(command.Args[:2], " "), text)
 	}
 	return output, nil

@@ -139,7 +139,7 @@ func TestReadOdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := New(p, "", StoredCalibration(""), Stored, false); Of(r.Mechanisms, Rest).Share != 1 || Of(r.Purposes, Rest).Share != 1 {
+	if r := New(p, "", StoredCalibration(""), Stored, false, 0); Of(r.Mechanisms, Rest).Share != 1 || Of(r.Purposes, Rest).Share != 1 {
 		t.Errorf("a sample without a stack: %+v, %+v", r.Mechanisms, r.Purposes)
 	}
 }
@@ -205,7 +205,7 @@ func TestSplit(t *testing.T) {
 		"main.other main.main":                                         500,
 	}
 	cal := Calibration{PerCall: Ratio{0.5, 0.4, 0.6}}
-	r := New(aProfile(stacks), "test", cal, Stored, false)
+	r := New(aProfile(stacks), "test", cal, Stored, false, 0)
 	checkSums(t, r)
 	c, crossing := Of(r.Mechanisms, C), Of(r.Mechanisms, Crossing)
 	if math.Abs(c.Share-0.2) > 1e-9 || math.Abs(crossing.Share-0.3) > 1e-9 {
@@ -260,11 +260,19 @@ func TestSplitExact(t *testing.T) {
 		"c_[libf.so]" + noted:                                          20,
 		"main.other main.main":                                         380,
 	}
-	r := New(aProfile(stacks), "test", Calibration{PerCall: Ratio{0.9, 0.8, 1}}, Stored, true)
+	r := New(aProfile(stacks), "test", Calibration{PerCall: Ratio{0.9, 0.8, 1}}, Stored, true, 0)
 	checkSums(t, r)
 	c, crossing := Of(r.Mechanisms, C), Of(r.Mechanisms, Crossing)
 	if math.Abs(c.Share-0.1) > 1e-9 || c.Low != c.Share || c.High != c.Share || math.Abs(crossing.Share-0.52) > 1e-9 {
 		t.Errorf("C %+v, crossing %v, want 0.1 and 0.52", c, crossing.Share)
+	}
+	// A function that cgo has made, and that takes longer than such a function can, has C inlined. The
+	// rest of the calls is 450 samples.
+	stacks["_cgo_0123456789ab_Cfunc_f"+noted] = 1070
+	r = New(aProfile(stacks), "test", Calibration{}, Stored, true, 0)
+	checkSums(t, r)
+	if c, want := Of(r.Mechanisms, C).Share, (100+1070-450*mostMade)/2000; math.Abs(c-want) > 1e-9 {
+		t.Errorf("C is %v, with 1,000 samples of inlined C, want %v", c, want)
 	}
 }
 
@@ -275,7 +283,7 @@ func TestChecks(t *testing.T) {
 		"runtime.cgoCheckArg:1 runtime.cgoCheckPointer:1 main.f:5":      10,
 		"runtime.cgoCheckArg:1 runtime.cgoCheckPointer:1 main.g:5":      10,
 		"runtime.reentersyscall runtime.entersyscall runtime.cgocall:3": 1,
-	}), "test", Calibration{}, Stored, false)
+	}), "test", Calibration{}, Stored, false, 0)
 	if got := Of(r.Purposes, Strings).Share; math.Abs(got-20.0/31) > 1e-9 {
 		t.Errorf("strings and blocks have %v, want 20 of 31", got)
 	}
@@ -288,7 +296,7 @@ func TestAdviceOfChecks(t *testing.T) {
 		stacks["c_f runtime.cgocall:3 main._Cfunc_"+name+":1 main.f"+name+":5"] = 70
 		stacks["runtime.cgoCheckArg:1 runtime.cgoCheckPointer:1 main._cgoCheckPointer:1 main.f"+name+":5"] = 10
 	}
-	r := New(aProfile(stacks), "test", Calibration{}, Stored, true)
+	r := New(aProfile(stacks), "test", Calibration{}, Stored, true, 0)
 	if math.Abs(r.Checks-0.05) > 1e-9 || len(r.Advice) != 1 {
 		t.Fatalf("checks %v, %+v", r.Checks, r.Advice)
 	}
@@ -310,7 +318,7 @@ func TestAdviceOfChecks(t *testing.T) {
 func TestCompare(t *testing.T) {
 	for calls, want := range map[uint64]bool{10_000_000: false, 3_000_000: true, 40_000_000: true} {
 		r := &Report{CPU: time.Second, Mechanisms: []Share{{Name: Crossing, Share: 0.25}}, Calibration: Calibration{CallNs: 25}}
-		r.Compare(calls)
+		r.compare(calls)
 		if r.Calls.Disagree != want {
 			t.Errorf("%d calls: %+v", calls, r.Calls)
 		}
@@ -384,7 +392,7 @@ func TestAdviceOfBlocks(t *testing.T) {
 		for _, s := range test.stacks {
 			stacks[s] = 30
 		}
-		r := New(aProfile(stacks), "test", Calibration{}, Stored, true)
+		r := New(aProfile(stacks), "test", Calibration{}, Stored, true, 0)
 		var texts []string
 		for _, a := range r.Advice {
 			texts = append(texts, a.Text)
@@ -411,7 +419,7 @@ func TestAdvice(t *testing.T) {
 		"runtime.SetFinalizer main.object:5":                                                10,
 		"runtime.freeSpecial runtime.(*sweepLocked).sweep runtime.sweepone runtime.bgsweep": 10,
 		"runtime.exitsyscall" + exit + " main._Cfunc_malloc main.block:3":                   10,
-	}), "test", Calibration{}, Stored, true)
+	}), "test", Calibration{}, Stored, true, 0)
 	links := map[string]bool{}
 	for _, a := range r.Advice {
 		links[a.Link] = true

@@ -158,9 +158,9 @@ type Calls struct {
 	Disagree bool    `json:"disagree"` // with the profile
 }
 
-// Compare adds the second estimate.
-func (r *Report) Compare(calls uint64) {
-	if r.CPU == 0 || r.Calibration.CallNs <= 0 {
+// compare adds the second estimate.
+func (r *Report) compare(calls uint64) {
+	if calls == 0 || r.CPU == 0 || r.Calibration.CallNs <= 0 {
 		return
 	}
 	c := &Calls{Count: calls, Share: float64(calls) * r.Calibration.CallNs / float64(r.CPU)}

@@ -15,10 +15,19 @@ import "math"
 // up to C of the whole, which is known better.
 func split(groups map[groupKey]*group, whole *group, cal Calibration, exact bool) {
 	if exact {
+		sum := 0.0
 		for _, g := range groups {
-			g.take(g.flat-g.near, g.near, 0)
+			sum += g.inlined()
 		}
-		whole.take(whole.flat-whole.near, whole.near, 0)
+		for _, g := range groups {
+			near := g.near
+			if sum > 0 {
+				near -= g.inlined() * min(1, whole.inlined()/sum)
+			}
+			g.take(g.flat-near, near, 0)
+		}
+		near := whole.near - min(sum, whole.inlined())
+		whole.take(whole.flat-near, near, 0)
 		return
 	}
 	whole.estimate(cal)
@@ -44,6 +53,17 @@ func split(groups map[groupKey]*group, whole *group, cal Calibration, exact bool
 		whole.call += call
 		whole.callback += callback
 	}
+}
+
+// mostMade is how long a call is in the function of C that cgo has made for it, in parts of the rest of the
+// call: 0 for one without a result, 0.12 to 0.16 for one with a number, and 0.19 to 0.28 for one with a struct of 48
+// bytes (gcc 12 and clang 14, amd64).
+const mostMade = 0.25
+
+// inlined returns the time in functions that cgo has made for which the calls are too few. There C has been
+// inlined, and there was no debugging information to say so.
+func (g *group) inlined() float64 {
+	return math.Max(0, g.made-mostMade*(g.near-g.made+g.transitions))
 }
 
 // take divides the flat time of a group into C itself, calls, and callbacks.

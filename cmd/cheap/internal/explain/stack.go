@@ -61,6 +61,7 @@ type class struct {
 
 	flat       bool // the profile cannot tell C from the runtime's part of a call
 	near       bool // flat, and the leaf is the runtime's part, or what cgo has made around the function
+	made       bool // the latter, by its name: without debugging information a function inlined there has that as well
 	transition bool // entersyscall or exitsyscall, on their fast ways
 	roots      bool // the collector marks or sweeps records of cleanups and finalizers
 	checks     bool // the arguments of a call
@@ -111,8 +112,8 @@ func newClassifier(p *profile.Profile, exact bool) *classifier {
 		for i := range len(stack) - 1 {
 			f, by := stack[i], stack[i+1]
 			switch {
-			case c.entry == 0 && f.function == "runtime.entersyscall" && by.function == "runtime.cgocall":
-				c.entry = by.line
+			case c.entry == 0 && (f.function == "runtime.entersyscall" || f.isC) && by.function == "runtime.cgocall":
+				c.entry = by.line // C has no other caller but asmcgocall, unless the stack was noted
 			case by.function == sweep && isOfSpecials(f):
 				if c.special[0] == 0 || by.line < c.special[0] {
 					c.special[0] = by.line
@@ -149,6 +150,7 @@ func (k *classifier) classify(stack []frame) class {
 	}
 	c.mechanism, c.flat = k.inC(stack)
 	c.near = c.flat && (!stack[0].isC || strings.HasPrefix(stack[0].function, "_cgo_") || strings.HasPrefix(stack[0].function, "x_cgo_"))
+	c.made = c.near && calledBy(stack[0].function) != ""
 	slow := false
 	for i, f := range stack {
 		n := lookup(f)
@@ -309,13 +311,16 @@ func isOurs(pkg string) bool {
 	return ours[folder]
 }
 
+// cgoKinds begin the names of what cgo makes for a function or a macro of C.
+var cgoKinds = []string{"_Cfunc_", "_C2func_", "_Cmacro_"}
+
 // findSite looks at one frame for the call site, and for what is called.
 func (c *class) findSite(i int, f frame, n *name, stack []frame) {
 	if f.isC {
 		return
 	}
 	local := f.function[strings.LastIndex(f.function, ".")+1:]
-	for _, wrapper := range []string{"_Cfunc_", "_C2func_", "_Cmacro_"} {
+	for _, wrapper := range cgoKinds {
 		if called, found := strings.CutPrefix(local, wrapper); found {
 			c.callee = "C." + called
 			if called == "_CMalloc" {

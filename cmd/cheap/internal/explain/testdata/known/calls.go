@@ -32,7 +32,7 @@ func init() {
 			return map[string]float64{"c": 1 - crossing, "crossing": crossing}
 		}}
 	}
-	for name, count := range map[string]int{"callback": 1, "callback-10": 10} {
+	for name, count := range map[string]int{"callback": 1, "callback-10": 10, "callback-10000": 10_000} {
 		calls := func(n int) {
 			for range n {
 				C.call_go(C.long(count))
@@ -88,6 +88,7 @@ var spins = map[string]struct {
 }{
 	"spin-200":        {spin(200), "noop"},
 	"spin-2000":       {spin(2000), "noop"},
+	"spin-here-200":   {spinHere, "noop"},
 	"spin-result-200": {spinResults, "result"},
 	"spin-struct-200": {spinStructs, "struct"},
 }
@@ -97,6 +98,12 @@ func spin(count int) func(n int) {
 		for range n {
 			C.spin(C.long(count))
 		}
+	}
+}
+
+func spinHere(n int) {
+	for range n {
+		C.spin_here(200)
 	}
 }
 

@@ -60,6 +60,8 @@ void spin(long n) {
 #endif
 }
 
+volatile unsigned long spun_here;
+
 int spin_next(int n) {
 	spin(n);
 	return n + 1;

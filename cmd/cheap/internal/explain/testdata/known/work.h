@@ -20,6 +20,21 @@ struct numbers same_33(struct numbers n);
 // spin counts to n.
 void spin(long n);
 
+// spin_here is spin. Its code is in that which cgo makes for it, with optimization.
+static inline void spin_here(long n) {
+	extern volatile unsigned long spun_here;
+	unsigned long x = spun_here;
+	for (long i = 0; i < n; i++) {
+		x = x * 6364136223846793005u + 1;
+	}
+	spun_here = x;
+#if defined(__x86_64__)
+	__builtin_ia32_lfence();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
 // spin_next is spin and next, and spin_same spin and same.
 int spin_next(int n);
 struct numbers spin_same(struct numbers n);
