@@ -1,7 +1,6 @@
 package heap
 
 import (
-	"math/bits"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap/block"
@@ -87,7 +86,7 @@ func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
 		return 0, 0, true
 	}
 	for bit := range uint64(block.SortedBit + 1) {
-		if link := invertChecksum(p, b.Canary^bit, factor); mayBeLink(link, tag) {
+		if link := block.Invert(p, b.Canary^bit, factor); mayBeLink(link, tag) {
 			from, to, _ = changedBytes(link, b.Link)
 			return from, to, true
 		}
@@ -107,17 +106,6 @@ func headDamage(p, tag uintptr) (from, to uintptr, exact bool) {
 		}
 	}
 	return 0, sizeclass.Quantum, false
-}
-
-// invertChecksum returns the link that has the checksum: checksum backwards.
-//
-//go:norace
-func invertChecksum(p uintptr, mark, factor uint64) (link uint64) {
-	inverse := factor // of 3 bits; each round doubles the number of bits that are right
-	for range 5 {
-		inverse *= 2 - factor*inverse
-	}
-	return bits.RotateLeft64(mark*inverse^uint64(p), -1)
 }
 
 // mayBeLink reports whether a block in a span with that tag may have the link: whether

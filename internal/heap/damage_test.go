@@ -78,16 +78,6 @@ func testDamageNamed(t *testing.T, way func(l *Local), size, from, n int, last b
 	}
 }
 
-// TestUnseal looks whether a seal says what the link was.
-func TestUnseal(t *testing.T) {
-	for range 100_000 {
-		p, link, factor := uintptr(rand.Uint64())&^15, rand.Uint64(), rand.Uint64()|1
-		if got := invertChecksum(p, block.Checksum(p, link, factor), factor); got != link {
-			t.Fatalf("the link of the seal of %#x is %#x", link, got)
-		}
-	}
-}
-
 // TestChangedBytes compares words byte by byte.
 func TestChangedBytes(t *testing.T) {
 	for range 10_000 {

@@ -133,6 +133,7 @@ var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "in
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
 	".":                   {"asan", "internal/account", "internal/guard", "internal/race", "internal/sample", "internal/shadow", "internal/sizeclass", "internal/testchild", "internal/testheap"},
+	"internal/heap/block": {"internal/testheap"},
 	"internal/heap":       {"asan", "internal/shadow", "internal/testchild", "internal/testheap"},
 	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
 	"internal/ctouch":     {".", "internal/testchild"},

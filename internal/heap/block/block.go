@@ -2,6 +2,7 @@
 package block
 
 import (
+	"math/bits"
 	"math/rand/v2"
 	"unsafe"
 )
@@ -62,6 +63,17 @@ func FactorOf(tag uintptr) uint64 {
 //go:nosplit
 func Checksum(p uintptr, link, factor uint64) uint64 {
 	return (link<<1 | link>>63 ^ uint64(p)) * factor
+}
+
+// Invert returns the link that has the checksum mark: Checksum backwards.
+//
+//go:norace
+func Invert(p uintptr, mark, factor uint64) (link uint64) {
+	inverse := factor // of 3 bits; each round doubles the number of bits that are right
+	for range 5 {
+		inverse *= 2 - factor*inverse
+	}
+	return bits.RotateLeft64(mark*inverse^uint64(p), -1)
 }
 
 // NextOf returns the address of the next block.
