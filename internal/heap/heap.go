@@ -26,11 +26,13 @@ package heap
 //	watched.go         the watchers: a CheckLevel, samples, guarded blocks
 //	block/             a free block, its link and its canary
 //	cache.go           the cache of a P, or of a Local
+//	cache_pool.go      the caches that no P and no Local has
 //	class.go           a size class hands out blocks
 //	sort.go            free blocks return to their spans
 //	span.go            the spans of a size class
 //	magazine.go        the magazines that a class keeps whole: the depot, and its bounds
 //	large.go           blocks with a span of their own
+//	large_resize.go    how they grow and shrink
 //	calloc.go          Calloc
 //	realloc.go         Realloc
 //	usable.go          GoodSize, UsableSize, Owns
@@ -48,8 +50,11 @@ package heap
 //	sample.go          the blocks that package inspect makes profiles of
 //	stats.go           counting
 //	race.go            what the race detector is told
+//	errors.go          errors, whose types are those of package cheap
+//	wiring.go          what packages below call
 //	local.go           a cache that belongs to a goroutine
 //	local_cache.go     how an idle Local loses its cache
+//	local_seize.go     the steps of that
 //
 // # The way of an allocation, and of a free
 //

@@ -1,0 +1,210 @@
+package heap
+
+import (
+	"sync/atomic"
+
+	"github.com/cheapgo/cheap/internal/heap/block"
+	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/span"
+)
+
+// resizeLarge resizes the block at p, whose record is s, to newSize bytes, a multiple
+// of the page size. It returns p if the memory behind the block allows that, or the address
+// of another mapping that the pages of the block were moved to. Otherwise it changes nothing,
+// and returns 0. short says that there is no memory for a copy. If it is false, resizeLarge
+// also returns 0 where a copy is faster. The old or the new size is that of a large block.
+//
+//go:norace
+func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) uintptr {
+	if newSize > maxLarge {
+		return 0
+	}
+	mustBePages("Heap.resizeLarge", newSize)
+	race.Enter()
+	defer race.Leave()
+	defer func() {
+		if h.grew.Load() {
+			h.dropIdle()
+		}
+	}()
+	defer span.Decay() // units may be free now
+	h.large.mu.Lock()
+	defer h.large.mu.Unlock()
+	kind := s.LoadTag() - h.id<<span.KindBits
+	if isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize) {
+		return p
+	}
+	if kind != span.KindLarge {
+		return 0 // it cannot grow, or another goroutine freed it, which the caller finds out
+	}
+	if newSize <= s.Size {
+		h.shrinkLarge(s, newSize)
+		return p
+	}
+	if h.growLarge(s, newSize) {
+		return p
+	}
+	// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
+	// are the region's.
+	if newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && mustMove(s, short)) {
+		return h.moveLarge(s, newSize)
+	}
+	return 0
+}
+
+// shrinkLarge gives the end of a large block back.
+//
+//go:norace
+func (h *Heap) shrinkLarge(s *span.Span, newSize uintptr) {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
+	clearBodies(p, to, from)
+	if s.Space != 0 {
+		span.ShrinkMapping(p, size, newSize)
+	} else {
+		span.Shrink(p, from, newSize)
+	}
+	h.resized(s, newSize)
+	h.account.Uncharge(largeCost(size) - largeCost(newSize))
+}
+
+// growLarge extends a large block in place, if that is possible.
+//
+//go:norace
+func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
+	p, size := s.Base, s.Size
+	from, to := unitsOf(size), unitsOf(newSize)
+	cost := largeCost(newSize) - largeCost(size)
+	if !h.account.TryCharge(cost) {
+		return false
+	}
+	ok := false
+	switch {
+	case s.Space != 0:
+		ok = span.GrowMapping(p, size, newSize, s.Space)
+	case newSize >= span.OwnMapping:
+	case to == from:
+		ok = span.Commit(p, newSize) == nil
+	default:
+		ok = span.Extend(p, from, to-from, newSize)
+	}
+	if !ok {
+		h.account.Uncharge(cost)
+		return false
+	}
+	if h.huge && s.Space == 0 && to > from {
+		span.Huge(p, from, to)
+	}
+	h.setBodies(p, from, to)
+	h.resized(s, newSize)
+	h.grew.Store(true)
+	return true
+}
+
+// growAlone makes the block at p, of class c and alone in its span s, a large block of newSize
+// bytes, if the units behind it are free. The caller holds the lock of the large blocks.
+//
+//go:norace
+func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool {
+	cl := &h.classes[c]
+	cl.mu.Lock()
+	defer cl.mu.Unlock()
+	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 {
+		return false
+	}
+	// From here on no cache takes the block from a Free that is called at the same time, by mistake.
+	// Else the block might be in use as a large one, and in the list of a cache.
+	atomic.StoreUint32(&s.Carved, 0)
+	if block.At(p).IsFree(p, cl.factor) || !h.extendAlone(p, c, newSize) {
+		atomic.StoreUint32(&s.Carved, 1)
+		return false
+	}
+	cl.out--
+	s.Filled = false
+	to := unitsOf(newSize)
+	h.setBodies(p, 1, to)
+	h.becomeLarge(s, newSize, 0)
+	if h.huge {
+		span.Huge(p, 1, to)
+	}
+	return true
+}
+
+// extendAlone takes the units behind the block at p, of class c, for newSize bytes in all, and charges
+// the account for them. It reports whether it could.
+//
+//go:norace
+func (h *Heap) extendAlone(p uintptr, c uint8, newSize uintptr) bool {
+	cost := largeCost(newSize) - spanCost(c)
+	if newSize >= span.OwnMapping || !h.account.TryCharge(cost) {
+		return false
+	}
+	if !span.Extend(p, 1, unitsOf(newSize)-1, newSize) {
+		h.account.Uncharge(cost)
+		return false
+	}
+	return true
+}
+
+// becomeLarge makes s the record of a large block in use, and counts it. space is the size of its
+// mapping, or 0.
+//
+//go:norace
+func (h *Heap) becomeLarge(s *span.Span, size, space uintptr) {
+	s.Space, s.Sampled = space, false
+	atomic.StoreUintptr(&s.Size, size)
+	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
+	h.large.blocks.Add(1)
+	h.large.bytes.Add(int64(size))
+	h.grew.Store(true)
+}
+
+// resized records the new size of a large block.
+//
+//go:norace
+func (h *Heap) resized(s *span.Span, newSize uintptr) {
+	h.large.bytes.Add(int64(newSize) - int64(s.Size))
+	atomic.StoreUintptr(&s.Size, newSize)
+}
+
+// movedLeast is the size in bytes from which the pages of a block in units may move to a mapping. A
+// copy of a smaller one takes about as long.
+const movedLeast = 1 << 20
+
+// mustMove reports whether the pages of the block of s, which lies in units, are to move to a mapping.
+// A copy is faster where most pages have memory: it is to warm pages, and leaves warm pages. So they
+// move if few have, or if short says that there is no memory for a copy.
+//
+//go:norace
+func mustMove(s *span.Span, short bool) bool {
+	return s.Size >= movedLeast && span.Moves() &&
+		(short || uintptr(osmem.Resident(s.Base, s.Size))*osmem.PageSize < s.Size/16)
+}
+
+// moveLarge moves the pages of a block to a larger mapping. The pages of the old size are
+// there once at any time, so the account needs the difference only.
+//
+//go:norace
+func (h *Heap) moveLarge(s *span.Span, newSize uintptr) uintptr {
+	cost := largeCost(newSize) - largeCost(s.Size)
+	if !h.account.TryCharge(cost) {
+		return 0
+	}
+	to, _, err := h.placeLarge(newSize, 1, false)
+	if err != nil {
+		h.account.Uncharge(cost)
+		return 0
+	}
+	move := span.MoveUnits
+	if s.Space != 0 {
+		move = span.MoveMapping
+	}
+	if !move(s.Base, to, s.Size) {
+		h.unplaceLarge(span.Find(to), false)
+		h.account.Uncharge(cost)
+		return 0
+	}
+	h.unplaceLarge(s, false)
+	return to
+}
