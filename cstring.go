@@ -8,7 +8,15 @@ import (
 // CString copies s into a block of a, adds a NUL, and returns the block, or nil if a
 // has no memory. Free it with a.Free. If s contains a NUL, the string ends there for C.
 func CString(a Allocator, s string) unsafe.Pointer {
-	p := malloc(a, len(s)+1)
+	var p unsafe.Pointer
+	switch a := a.(type) { // as in New
+	case *Heap:
+		p = a.Malloc(len(s) + 1)
+	case *Local:
+		p = a.Malloc(len(s) + 1)
+	default:
+		p = a.Malloc(len(s) + 1)
+	}
 	if p != nil {
 		b := unsafe.Slice((*byte)(p), len(s)+1) // all of the block
 		b[copy(b, s)] = 0
@@ -19,7 +27,7 @@ func CString(a Allocator, s string) unsafe.Pointer {
 // CBytes copies b into a block of a and returns the block, or nil if a has no memory.
 // Free it with a.Free. An empty b gives a block of size 0.
 func CBytes(a Allocator, b []byte) unsafe.Pointer {
-	p := malloc(a, len(b))
+	p := a.Malloc(len(b))
 	if p != nil {
 		copy(unsafe.Slice((*byte)(p), len(b)), b) // all of the block
 	}
@@ -41,7 +49,7 @@ func CStrings(a Allocator, strings []string) unsafe.Pointer {
 			return nil
 		}
 	}
-	p := malloc(a, size)
+	p := a.Malloc(size)
 	if p == nil {
 		return nil
 	}

@@ -26,14 +26,22 @@ func New[T any](a Allocator) *T {
 		mustBePointerFree("New", t)
 	}
 	var zero T
-	p := malloc(a, int(unsafe.Sizeof(zero)))
+	var p unsafe.Pointer
+	switch a := a.(type) { // a call by the interface would have a frame more
+	case *Heap:
+		p = a.Malloc(int(unsafe.Sizeof(zero)))
+	case *Local:
+		p = a.Malloc(int(unsafe.Sizeof(zero)))
+	default:
+		p = a.Malloc(int(unsafe.Sizeof(zero)))
+	}
 	clearBytes(p, unsafe.Sizeof(zero))
 	return (*T)(p) // p has the size of a T, and its alignment, 16, suits every T that passes
 }
 
 // Delete frees the T at p, which [New] allocated from a. It ignores a nil p. It is
 // a.Free(unsafe.Pointer(p)).
-func Delete[T any](a Allocator, p *T) { free(a, unsafe.Pointer(p)) }
+func Delete[T any](a Allocator, p *T) { a.Free(unsafe.Pointer(p)) }
 
 // MakeSlice allocates a slice of length len and capacity cap from a. All elements up
 // to cap are zero. It returns nil if a has no memory for it, or if the size in bytes
@@ -85,24 +93,7 @@ func Append[T any](a Allocator, s []T, elems ...T) ([]T, error) {
 // FreeSlice frees the block of s, which is from [MakeSlice] or [Append] with the same
 // allocator, or a slice of it that starts at the same element. It ignores a nil slice.
 func FreeSlice[T any](a Allocator, s []T) {
-	free(a, unsafe.Pointer(unsafe.SliceData(s))) // the block, also if the capacity is 0
-}
-
-// malloc is a.Malloc. The method of a Heap is inlined if the type is known, and else calls another one.
-func malloc(a Allocator, size int) unsafe.Pointer {
-	if h, ok := a.(*Heap); ok {
-		return h.Malloc(size)
-	}
-	return a.Malloc(size)
-}
-
-// free is a.Free, as malloc is a.Malloc.
-func free(a Allocator, p unsafe.Pointer) {
-	if h, ok := a.(*Heap); ok {
-		h.Free(p)
-		return
-	}
-	a.Free(p)
+	a.Free(unsafe.Pointer(unsafe.SliceData(s))) // the block, also if the capacity is 0
 }
 
 // tryAlloc is a.Malloc with an error instead of nil.
@@ -176,7 +167,15 @@ func allocZeroedBytes(a Allocator, size uintptr) unsafe.Pointer {
 			return c.Calloc(1, int(size))
 		}
 	}
-	p := malloc(a, int(size))
+	var p unsafe.Pointer
+	switch a := a.(type) { // as in New
+	case *Heap:
+		p = a.Malloc(int(size))
+	case *Local:
+		p = a.Malloc(int(size))
+	default:
+		p = a.Malloc(int(size))
+	}
 	clearBytes(p, size)
 	return p
 }

@@ -28,12 +28,15 @@ func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) 
 	return h.realloc("Heap.TryRealloc", nil, ptr, size)
 }
 
-// reallocCached is Realloc of a small block within the P's cache. It returns nil if that does not
-// serve.
+// reallocCached is Realloc of a small block within the P's cache, and of a large block within its
+// pages. It returns nil if that does not serve.
 //
 //go:norace
 func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	if uint(size) > sizeclass.MaxSize {
+		if h.hasPages(uintptr(ptr), uintptr(size)) {
+			return ptr
+		}
 		return nil
 	}
 	var to uintptr
@@ -43,6 +46,15 @@ func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
 	}
 	h.caches.Unpin(slot)
 	return osmem.Pointer(to)
+}
+
+// hasPages reports whether p, which may be any number, is a large block of the heap whose size in
+// whole pages is that of size bytes. The block cannot end meanwhile, as it is the caller's.
+//
+//go:norace
+func (h *Heap) hasPages(p, size uintptr) bool {
+	s := span.Lookup(p)
+	return s != nil && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p && s.Size-size < osmem.PageSize
 }
 
 // realloc resizes the small block at p, which may be any number, to size bytes: it leaves

@@ -53,9 +53,12 @@ func facadeAssertions(f *ast.File, inside bool) (found []string) {
 			case *ast.TypeAssertExpr:
 				note(n.X, n.Type)
 			case *ast.TypeSwitchStmt:
-				var x ast.Expr = &ast.Ident{Name: "a value"}
-				if e, ok := n.Assign.(*ast.ExprStmt); ok {
+				var x ast.Expr
+				switch e := n.Assign.(type) {
+				case *ast.ExprStmt:
 					x = e.X.(*ast.TypeAssertExpr).X
+				case *ast.AssignStmt:
+					x = e.Rhs[0].(*ast.TypeAssertExpr).X
 				}
 				for _, c := range n.Body.List {
 					for _, typ := range c.(*ast.CaseClause).List {
@@ -89,6 +92,7 @@ func _(a Allocator, v any) {
 	_ = v.(*Heap)
 	_ = v.(*cheap.Local)
 	switch v.(type) { case int, *Heap: }
+	switch a := a.(type) { case *Heap: _ = a }
 	switch w := v.(type) { case *Local: _ = w }
 	_ = v.(*heap.Heap)
 }`, parser.SkipObjectResolution)
