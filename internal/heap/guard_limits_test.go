@@ -1,3 +1,5 @@
+//go:build !cheap_gomem
+
 package heap
 
 import (
