@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestCgroupLimit reads cgroup files below a directory of its own.
@@ -102,6 +103,7 @@ func TestNeighbour(t *testing.T) {
 	use := func() { write("sys/fs/cgroup/a/memory.current", strconv.FormatInt(used, 10)) }
 	write("proc/self/cgroup", "0::/a\n")
 	write("sys/fs/cgroup/a/memory.max", strconv.Itoa(limit))
+	write("sys/fs/cgroup/a/memory.stat", "")
 	use()
 	var least atomic.Int64
 	u, _ := openCgroupUsage(root, &least)
@@ -137,6 +139,19 @@ func TestNeighbour(t *testing.T) {
 	if g.excess < 100*mib {
 		t.Errorf("this process has taken 150 MiB that nobody has declared: the excess is %d MiB", g.excess/mib)
 	}
+
+	// Where the charge is near the limit, what the kernel may drop is read again, sooner than the limit is.
+	m := u.(*cgroupUsage)
+	m.next = time.Now().Add(time.Hour)
+	used = limit
+	use()
+	write("sys/fs/cgroup/a/memory.stat", "inactive_file 1\nactive_file 300000000\nfile_mapped 50000000\nfile_dirty 20000000\nfile_writeback 1\n")
+	m.groups[0].cache, m.groups[0].next = 1, time.Time{}
+	if n, _ := u.read(); n != limit-230000000 {
+		t.Errorf("%d bytes are used of %d, and the kernel may drop 230,000,000", n, limit)
+	}
+	write("sys/fs/cgroup/a/memory.stat", "inactive_file 0\n")
+	m.groups[0].readCache()
 
 	// The cgroup is gone. What is resident still counts.
 	write("sys/fs/cgroup/a/memory.current", "")

@@ -44,7 +44,7 @@ type Options struct {
 	//
 	//   - that of the memory cgroup of the process, which is a container's, and of those around it:
 	//     memory.max, or memory.high if that is less. It bounds what the cgroup is charged, less files
-	//     that the kernel has cached and that were not read lately, and is read again ten times a second.
+	//     that the kernel has cached and drops before it kills, and is read again ten times a second.
 	//     Stats.Unread is an error where that cannot be read.
 	//   - the runtime's memory limit, which GOMEMLIMIT or [debug.SetMemoryLimit] has set. It bounds
 	//     what Limit does.

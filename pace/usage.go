@@ -40,14 +40,22 @@ type cgroupUsage struct {
 type group struct {
 	usageFile, statFile *procfs.File
 	bound               *cgroup.Bound
+	dir                 cgroup.Dir
 
-	inactive string // line of statFile
-	limit    int64  // 0 if there is none
-	cache    int64  // its charge for files that were not read lately; the kernel drops these first
+	limit int64     // 0 if there is none
+	cache int64     // its charge for files that the kernel drops before it kills
+	next  time.Time // when cache is read again where the charge is near the limit: the kernel drops files there
 }
 
 // reread is the time after which a limit is read again: it may have been changed.
 const reread = 100 * time.Millisecond
+
+// readCache reads what the kernel may drop, in 2 % of the time at most.
+func (g *group) readCache() {
+	begin := time.Now()
+	g.cache = g.statFile.Read(g.dir.Droppable)
+	g.next = begin.Add(50 * time.Since(begin))
+}
 
 // openCgroupUsage returns the usage of the cgroups that have a limit, or nil, and an error if they cannot be
 // read. root is the root of the file system. least is set to the smallest limit.
@@ -58,7 +66,7 @@ func openCgroupUsage(root string, least *atomic.Int64) (usage, error) {
 	}
 	for _, dir := range cgroup.Dirs(root) {
 		g := &group{
-			usageFile: dir.Open(dir.Usage), bound: dir.OpenBound(), statFile: dir.Open("memory.stat"), inactive: dir.Inactive,
+			usageFile: dir.Open(dir.Usage), bound: dir.OpenBound(), statFile: dir.Open("memory.stat"), dir: dir,
 		}
 		if g.usageFile != nil && g.bound != nil {
 			m.groups = append(m.groups, g)
@@ -76,7 +84,7 @@ func (m *cgroupUsage) refresh() {
 		if g.limit = g.bound.Read(g.limit); g.limit == 0 {
 			continue
 		}
-		g.cache = g.statFile.Read(func(text []byte) int64 { return cgroup.Line(text, g.inactive) })
+		g.readCache()
 		if least == 0 || g.limit < least {
 			least = g.limit
 		}
@@ -96,14 +104,17 @@ func (m *cgroupUsage) read() (used, limit int64) {
 		if g.limit == 0 {
 			continue
 		}
-		n := max(g.usageFile.Read(func(text []byte) int64 {
+		charge := g.usageFile.Read(func(text []byte) int64 {
 			if len(text) == 0 {
 				all, _ := procfs.Self()
 				return all + g.cache // the file cannot be read: the cgroup is gone
 			}
 			return cgroup.Number(text)
-		})-g.cache, 0)
-		if limit == 0 || g.limit-n < limit-used {
+		})
+		if charge > g.limit-g.limit/16 && g.cache > 0 && time.Now().After(g.next) {
+			g.readCache()
+		}
+		if n := max(charge-g.cache, 0); limit == 0 || g.limit-n < limit-used {
 			used, limit = n, g.limit
 		}
 	}

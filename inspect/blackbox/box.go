@@ -39,7 +39,7 @@ type Options struct {
 	Every time.Duration
 
 	// Near says when the limit of the container is near: when the container is charged that share of
-	// it, less files that the kernel has cached and that were not read lately. It is 1 at most; 0 means 0.9,
+	// it, less files that the kernel has cached and drops before it kills. It is 1 at most; 0 means 0.9,
 	// and a negative number that there is no notice. A container without a limit has none.
 	Near float64
 

@@ -25,7 +25,7 @@ type group struct {
 	bound       *cgroup.Bound
 
 	most  int64 // its limit, 0 if there is none
-	cache int64 // its charge for files that were not read lately; the kernel drops these first
+	cache int64 // its charge for files that the kernel drops before it kills
 }
 
 // Limits and caches are read again after the first of these times, and after the second where there is
@@ -76,7 +76,7 @@ func (c *charge) least() (used, limit int64) {
 func (c *charge) readLimits(now time.Time) {
 	for _, g := range c.groups {
 		g.most = g.bound.Read(g.most)
-		g.cache = g.stat.Read(func(text []byte) int64 { return cgroup.Line(text, g.dir.Inactive) })
+		g.cache = g.stat.Read(g.dir.Droppable)
 	}
 	c.read = now
 }

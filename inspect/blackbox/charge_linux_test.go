@@ -40,9 +40,9 @@ func (tr tree) number(name string, n int64) {
 
 // TestCharge reads the files of both versions. What counts is the cgroup that leaves least room.
 func TestCharge(t *testing.T) {
-	for _, row := range []struct{ name, self, mount, usage, limit, inactive, kills string }{
-		{"v2", "0::/a/b\n", "sys/fs/cgroup/", "memory.current", "memory.max", "inactive_file", "memory.events"},
-		{"v1", "9:name=systemd:/\n4:memory:/a/b\n0::/\n", "sys/fs/cgroup/memory/", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "memory.oom_control"},
+	for _, row := range []struct{ name, self, mount, usage, limit, inactive, stat, kills string }{
+		{"v2", "0::/a/b\n", "sys/fs/cgroup/", "memory.current", "memory.max", "inactive_file", "active_file 90\nfile_mapped 20\nfile_dirty 15\nfile_writeback 5\n", "memory.events"},
+		{"v1", "9:name=systemd:/\n4:memory:/a/b\n0::/\n", "sys/fs/cgroup/memory/", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", "active_file 900\ntotal_active_file 90\ntotal_mapped_file 20\ntotal_dirty 15\ntotal_writeback 5\n", "memory.oom_control"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			tr := newTree(t, row.self)
@@ -81,6 +81,8 @@ func TestCharge(t *testing.T) {
 			tr.number(b+row.usage, 950)
 			tr.write(b+"memory.stat", row.inactive+" 300\n")
 			look(limitsLeast, 650, 1000)
+			tr.write(b+"memory.stat", row.inactive+" 100\n"+row.stat)
+			look(limitsEvery, 800, 1000) // files that are read often, but neither mapped nor to be written
 			tr.write(b+row.limit, "9223372036854771712\n")
 			tr.write(a+row.limit, "max\n")
 			look(limitsEvery, 0, 0)

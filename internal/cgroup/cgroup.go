@@ -15,11 +15,10 @@ import (
 // Names of files are the kernel's, with slashes. So package path parses them: where it was
 // path/filepath, a loop to the root never ended on a Windows that shows /proc, as Wine does.
 
-// A Dir is the directory of a cgroup, with the names of its files and of lines of memory.stat.
+// A Dir is the directory of a cgroup, with the names of its files.
 type Dir struct {
 	Path         string
 	Usage, Limit string // files
-	Inactive     string // line: pages of files that were not read lately
 	V2           bool
 }
 
@@ -37,12 +36,12 @@ func Dirs(root string) (all []Dir) {
 		if len(parts) != 3 {
 			continue
 		}
-		mount, dir := "sys/fs/cgroup", Dir{"", "memory.current", "memory.max", "inactive_file", true}
+		mount, dir := "sys/fs/cgroup", Dir{"", "memory.current", "memory.max", true}
 		if parts[0] != "0" || parts[1] != "" {
 			if !strings.Contains(","+parts[1]+",", ",memory,") {
 				continue
 			}
-			mount, dir = "sys/fs/cgroup/memory", Dir{"", "memory.usage_in_bytes", "memory.limit_in_bytes", "total_inactive_file", false}
+			mount, dir = "sys/fs/cgroup/memory", Dir{"", "memory.usage_in_bytes", "memory.limit_in_bytes", false}
 		}
 		for at := path.Clean("/" + parts[2]); ; at = path.Dir(at) {
 			dir.Path = path.Join(root, mount, at)
@@ -122,6 +121,21 @@ func Number(text []byte) int64 {
 		return 0
 	}
 	return n
+}
+
+// Droppable returns how many bytes of the charge the kernel drops before it kills, where text is memory.stat: pages of
+// files that were not read lately, and those that no process has mapped and that are as they are on the disk. The
+// second are more where a database reads its files again and again.
+func (d *Dir) Droppable(text []byte) int64 {
+	names := [...]string{"total_inactive_file", "total_active_file", "total_mapped_file", "total_dirty", "total_writeback"}
+	if d.V2 {
+		names = [...]string{"inactive_file", "active_file", "file_mapped", "file_dirty", "file_writeback"}
+	}
+	var n [len(names)]int64
+	for i, name := range names {
+		n[i] = Line(text, name)
+	}
+	return max(n[0], n[0]+n[1]-n[2]-n[3]-n[4])
 }
 
 // Line returns the number behind name, in a text such as that of memory.stat, or 0.
