@@ -108,7 +108,7 @@ func (e *CloseError) Error() string {
 // panicMisuse panics with a [cheap.MisuseError]. Only a Pool that NewPool has not made has no name.
 func panicMisuse(name, op, format string, args ...any) {
 	if name == "" {
-		name, format, args = "own.Pool", "the Pool was not made by NewPool", nil
+		name, format, args = "own", "the Pool was not made by NewPool", nil
 	}
 	batch.PanicMisuse(name, op, format, args...)
 }

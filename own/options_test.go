@@ -42,13 +42,13 @@ func TestZeroPool(t *testing.T) {
 	var p Pool
 	var o object
 	r := newWorld(t, 1).create(1).pointer()
-	mustMisuse(t, "own.Pool.Own", func() { o.Own(&p, r, 1) }, "NewPool")
-	mustMisuse(t, "own.Pool.Own", func() { new(Number[int]).Own(&p, 1, 1) }, "NewPool")
-	mustMisuse(t, "own.Pool.Make", func() { o.Make(&p) }, "NewPool")
+	mustMisuse(t, "own.Own", func() { o.Own(&p, r, 1) }, "NewPool")
+	mustMisuse(t, "own.Own", func() { new(Number[int]).Own(&p, 1, 1) }, "NewPool")
+	mustMisuse(t, "own.Make", func() { o.Make(&p) }, "NewPool")
 	//cheapvet:ignore closeforgotten no room is reserved
-	mustMisuse(t, "own.Pool.Reserve", func() { p.Reserve(t.Context(), 1) }, "NewPool")
-	mustMisuse(t, "own.Pool.CloseWait", func() { p.CloseWait(t.Context()) }, "NewPool")
-	mustMisuse(t, "own.Pool.Stats", func() { p.Stats() }, "NewPool")
+	mustMisuse(t, "own.Reserve", func() { p.Reserve(t.Context(), 1) }, "NewPool")
+	mustMisuse(t, "own.CloseWait", func() { p.CloseWait(t.Context()) }, "NewPool")
+	mustMisuse(t, "own.Stats", func() { p.Stats() }, "NewPool")
 }
 
 // TestDefaults looks at what a zero in Options means.
