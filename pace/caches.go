@@ -25,16 +25,18 @@ import (
 //  1. A look finds that less than Options.LeastRoom is free, or less than requests at the limit wait for (shortage).
 //     While half of LeastRoom is free, caches wait for a collection that is due or under way.
 //  2. press reads how much each cache holds, and picks the one that has most beyond its floor for its weight (pick).
-//  3. The function of that cache runs on a goroutine of its own. press waits for 100 ms at most (grace). Then it asks
+//  3. The function of that cache runs on a goroutine of its own. press waits for 100 ms at most (grace). Then it may ask
 //     another cache, but not this one before the call has ended.
 //  4. What is in use is compared with what was in use before the call. If less than half of what the function has
 //     returned is free, the rest may be garbage of Go: there is a collection, and the runtime gives back what is free.
 //     After a collection in vain twice as many are skipped each time.
 //  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. Then no cache is asked until less
-//     than LeastRoom is free, so caches are not emptied and filled in turns.
+//     than LeastRoom is free, so caches are not emptied and filled in turns. If much comes before caches have given,
+//     they are asked earlier the next time (shortage.deep).
 //
 // A cache rests for 5 ms after a call, and longer if there was a collection. While there is no hurry, press waits for
-// the cache that it has picked to have rested; if it is urgent, it picks one that has rested. After each call in vain
+// the cache that has most; if it is urgent, it asks one that may be asked, but for no more than ends the hurry while one
+// that has more rests or is called: the memory will come from that one. After each call in vain
 // the cache rests twice as long as before, a second at most, or until a quarter more is needed. press does not wait for
 // that one.
 
@@ -58,7 +60,8 @@ type Share struct {
 // how many it has freed. What it makes unreachable counts as freed: a collection follows if less has become free than it
 // returns. name is for people: [Stats] and package inspect show it. Two caches may have the same name.
 //
-// Of several caches, the one is asked that has most beyond its floor, divided by its weight. OnPressure may be called
+// Of several caches, the one is asked that has most beyond its floor, divided by its weight. A cache with a limit of its
+// own lets that fall in free, and rise slowly: one that fills again at once is asked all the time. OnPressure may be called
 // before Start, and a registration lasts beyond [Stop].
 //
 // free runs on a goroutine of this package, never within a call that takes memory, and one call at a time for each
@@ -158,22 +161,32 @@ const (
 type shortage struct {
 	short  bool  // less than LeastRoom was free, and half as much again is not free yet
 	need   int64 // bytes that caches are to free; 0 while a collection is about to free something
-	urgent bool  // half of LeastRoom is not free, or requests wait
+	urgent int64 // as many of them as end the hurry: half of LeastRoom is not free, or requests wait; 0 if there is none
+	deep   int64 // how many bytes came in a shortage before caches had given, the most lately
 }
 
 // find returns the shortage after a look that has found a space, where least is Options.LeastRoom.
-func (h shortage) find(v view, s space, least float64) shortage {
+func (h shortage) find(v view, s space, leastRoom float64) shortage {
 	if s.room == noBound {
 		return shortage{}
 	}
-	low := int64(least * float64(v.limit))
-	enough := low + min(low, v.limit-low)/2
-	h.short = s.room < low || h.short && s.room < enough
+	least := v.limit / 64 // less is not worth a call
+	half := int64(leastRoom*float64(v.limit)) / 2
+	low := 2*half + min(max(0, h.deep-half), half, (v.limit-2*half)/8) // half of LeastRoom is left while caches give
+	enough := low + min(half, (v.limit-low)/2)
+	was := h.short
+	if h.short = s.room < low || h.short && s.room < enough; h.short {
+		h.deep = max(h.deep, low-s.room)
+	} else if was {
+		h.deep -= h.deep / 8
+	}
 	wanted := v.wanted - max(0, s.room)
-	h.urgent = s.room < low/2 || wanted > 0
-	h.need = 0
-	if busy := v.state == due || v.state == collecting || v.state == draining; h.urgent || h.short && !busy {
-		h.need = max(enough-s.room, wanted, v.limit/64) // less is not worth a call
+	h.urgent, h.need = 0, 0
+	if s.room < half || wanted > 0 {
+		h.urgent = max(half-s.room, wanted, least)
+	}
+	if busy := v.state == due || v.state == collecting || v.state == draining; h.urgent > 0 || h.short && !busy {
+		h.need = max(enough-s.room, wanted, least)
 	}
 	return h
 }
@@ -183,20 +196,25 @@ type stake struct {
 	weight, floor int64
 	held          int64 // -1 if it is not known
 	ready         bool  // it may be asked
+	soon          bool  // it rests, or a call of it runs, and it may be asked after that
 }
 
 // pick returns the cache that is to give way when need bytes are needed, and how many bytes it is to free; or -1.
 // Of those that are ready it is the one that has most beyond its floor for its weight. It is asked for as much as it
 // has more than the next one, or for half of the need if that is more: others may not be ready. A cache of which
-// it is not known what it has comes first, and is asked for the part of the need that its weight says.
-func pick(need int64, all []stake) (which int, want int64) {
+// it is not known what it has comes first, and is asked for the part of the need that its weight says. While one that has
+// more rests or is called, the others end the hurry, and no more.
+func pick(need, urgent int64, all []stake) (which int, want int64) {
 	which = -1
-	var weights, most, next float64 // two weights may be more than an int64
+	var weights, most, next, soon float64 // two weights may be more than an int64
 	for i, s := range all {
 		weights += float64(s.weight)
 		level := math.Inf(1)
 		if s.held >= 0 {
 			level = float64(s.held-s.floor) / float64(s.weight)
+		}
+		if s.soon {
+			soon = max(soon, level)
 		}
 		switch {
 		case level > most && s.ready:
@@ -205,6 +223,9 @@ func pick(need int64, all []stake) (which int, want int64) {
 			next = level
 		}
 	}
+	if most < soon {
+		need = min(need, urgent)
+	}
 	if which < 0 || need <= 0 {
 		return -1, 0
 	}
@@ -212,11 +233,15 @@ func pick(need int64, all []stake) (which int, want int64) {
 	if s.held < 0 {
 		return which, max(1, int64(float64(need)*float64(s.weight)/weights))
 	}
-	return which, min(need, s.held-s.floor, max(int64((most-next)*float64(s.weight)), need/2, 1))
+	more := int64((most - next) * float64(s.weight))
+	if next > 0 && most > 2*next {
+		need = max(need, min(2*need, more/2))
+	}
+	return which, min(need, s.held-s.floor, max(more, need/2, 1))
 }
 
-// may reports whether the cache may be asked, if it does not rest. The caller holds caches.mu.
-func (c *cache) may() bool { return c.running == nil && !c.ended }
+// may reports whether no call of the cache runs. The caller holds caches.mu.
+func (c *cache) may() bool { return c.running == nil }
 
 // rests reports whether the cache rests when need bytes are needed. The caller holds caches.mu.
 func (c *cache) rests(need int64, now time.Time) bool { return !c.rest.allowed(now) && need < c.least }
@@ -244,10 +269,10 @@ func (p *pacer) askCaches(h shortage) {
 	}
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
-	if h == (shortage{}) && len(caches.all) > 0 {
+	if !h.short && len(caches.all) > 0 {
 		p.gauge.fade() // caches grow without a collection, which fades it otherwise
 	}
-	if p.pressing && (h.urgent && !was.urgent || h.need >= more(p.pressed)) {
+	if p.pressing && (h.urgent > 0 && was.urgent == 0 || h.need >= more(p.pressed)) {
 		select {
 		case p.hurry <- struct{}{}:
 		default:
@@ -308,15 +333,19 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	caches.mu.Lock()
 	slices.SortStableFunc(all, func(a, b *cache) int { return a.rest.next.Compare(b.rest.next) }) // equal ones take turns
 	for i, c := range all {
-		may, rests := c.may(), c.rests(need, now)
-		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(rests && (urgent || c.vain()))}
-		if may && rests && (rest.IsZero() || c.rest.next.Before(rest)) {
-			rest = c.rest.next
+		may, rests, vain, until := c.may(), c.rests(need, now), c.vain(), c.rest.next
+		soon := !vain && (rests && urgent > 0 || c.running != nil && !c.slow.Load())
+		if !may {
+			until = now.Add(backoffLeast)
+		}
+		stakes[i] = stake{int64(c.share.Weight), c.share.Floor, c.held.Load(), may && !(rests && (urgent > 0 || vain)), soon}
+		if (may && rests || soon) && (rest.IsZero() || until.Before(rest)) {
+			rest = until
 		}
 	}
-	which, want := pick(need, stakes)
+	which, want := pick(need, urgent, stakes)
 	for i, c := range all {
-		if which < 0 && stakes[i].ready && !c.rests(need, now) { // it has nothing
+		if s := stakes[i]; which < 0 && s.ready && !c.rests(need, now) && s.held >= 0 && s.held <= s.floor { // it has nothing
 			c.tell(false, need, 0)
 			rest = c.rest.next
 		}
@@ -371,8 +400,9 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	freed := p.freedSince(before)
 	if said >= leastFreed && freed < said/2 {
 		if c.skip--; c.skip < 0 {
-			rest = p.collectFreed()
-			if freed = p.freedSince(before); freed >= said/2 {
+			var garbage int64
+			rest, garbage = p.collectFreed()
+			if freed = max(garbage, p.freedSince(before)); freed >= said/2 {
 				c.skips = 0
 			} else { // it was no garbage; others may have taken as much meanwhile
 				rest, c.skips = 0, min(2*c.skips+1, mostSkips)
@@ -421,18 +451,23 @@ func (p *pacer) freedSince(before taking) int64 {
 }
 
 // collectFreed has the runtime collect what a function has forgotten, and give back what is free in its heap, and
-// waits for the releases. It returns how long a cache rests for that: as long as MaxGCShare says.
-func (p *pacer) collectFreed() time.Duration {
-	begin := time.Now()
-	debug.FreeOSMemory()
-	took := float64(time.Since(begin))
+// waits for the releases. It returns how long a cache rests for that: as long as MaxGCShare says; and by how many bytes
+// the heap of Go is smaller. A map that fills fast takes as much again at once, so that what is in use does not say it.
+func (p *pacer) collectFreed() (rest time.Duration, garbage int64) {
 	var r reader
+	before := r.read()
+	debug.FreeOSMemory()
+	var last debug.GCStats
+	debug.ReadGCStats(&last)
+	after, sweeping := r.read(), time.Since(last.LastGC) // as in mark
+	took := float64(after.cpu-before.cpu+sweeping) / float64(runtime.GOMAXPROCS(0))
+	garbage = before.heap - after.heap
 	drain(&r, true, p.patience())
 	share := p.maxShare
 	if p.scarce.Load() {
 		share = max(share, hardShare)
 	}
-	return time.Duration(min(took/share, float64(backoffMost)))
+	return time.Duration(min(took/share, float64(backoffMost))), garbage
 }
 
 // call runs f on a goroutine of its own, if no other call of the cache runs. It returns when f has returned, after

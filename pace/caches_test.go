@@ -227,6 +227,83 @@ func TestRestAfterCollection(t *testing.T) {
 	})
 }
 
+// TestGarbageCounts has a map forget memory of Go, and fill again before the collection is over. What the collection has
+// found counts, and no further one is skipped: a map that gave without one would be asked until it is empty.
+func TestGarbageCounts(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	p, block := start(t, Options{Limit: 1024 * mib}), make([]byte, 32*mib)
+	testwait.Until(t, "a collection that is not in vain", func() bool { // unless another one came first
+		c := &cache{free: func(want int64) int64 { block = make([]byte, want); return want }}
+		p.ask(c, 32*mib, 32*mib)
+		runtime.KeepAlive(block)
+		return c.skips == 0 && c.freed.Load() >= 16*mib
+	})
+}
+
+// TestOthersWait has a cache beside a larger one of which a call runs. It is not asked while there is no hurry, and then
+// for what ends the hurry.
+func TestOthersWait(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	a := newAccount(t, AccountOptions{Manual: true})
+	end := OnPressure("large", Share{Held: func() int64 { return 1 << 40 }}, func(int64) int64 { return 0 })
+	t.Cleanup(end)
+	t.Cleanup(OnPressure("small", Share{Held: func() int64 { return 1 << 30 }}, func(int64) int64 { return 0 }))
+	large := allCaches()[0]
+	large.held.Store(1 << 40)
+	caches.mu.Lock()
+	running := make(chan struct{})
+	large.running = running
+	caches.mu.Unlock()
+	t.Cleanup(func() { close(running) }) // before end, which waits for it
+	p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+	press := func(runs bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.pressing, p.hurry = runs, make(chan struct{}, 1)
+	}
+	press(true) // here
+	if err := a.Add(530 * mib); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "press to wait for the larger cache", func() bool { // unless a collection is under way
+		return p.pressOnce(make(chan struct{}))
+	})
+	caches.mu.Lock()
+	if c := caches.all[1]; c.calls.Load() > 0 || c.vain() {
+		t.Errorf("%d calls of the other one; in vain: %v", c.calls.Load(), c.vain())
+	}
+	caches.mu.Unlock()
+	press(false)
+	if err := a.Add(300 * mib); err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "a call", func() bool { p.looked(); return cacheNamed("small").Asked > 0 })
+	if s := cacheNamed("small"); s.Asked/s.Calls > 150*mib {
+		t.Errorf("asked for more than ends the hurry: %+v", s)
+	}
+}
+
+// TestHope has requests wait for a cache that may give something soon.
+func TestHope(t *testing.T) {
+	t.Cleanup(OnPressure("cache", Share{}, func(int64) int64 { return 0 }))
+	c := allCaches()[0]
+	running := make(chan struct{})
+	for _, row := range []struct {
+		running chan struct{}
+		least   int64
+		slow    bool
+		want    bool
+	}{
+		{nil, noBound, false, true}, {nil, 1, false, false}, {running, 1, false, true}, {running, noBound, true, false}, {nil, noBound, true, false},
+	} {
+		c.running, c.least = row.running, row.least
+		if c.slow.Store(row.slow); hope() != row.want {
+			t.Errorf("%+v: hope is %v", row, !row.want)
+		}
+	}
+	c.running = nil
+}
+
 // TestCacheGivesNothing has a cache that never gives. The pause between two calls doubles, but more need ends it, and
 // the verdict names the cache.
 func TestCacheGivesNothing(t *testing.T) {
@@ -396,21 +473,24 @@ func TestPick(t *testing.T) {
 		want  int64
 	}{
 		{"none", 100, nil, -1, 0},
-		{"no need", 0, []stake{{1, 0, 50, true}}, -1, 0},
-		{"one", 100, []stake{{1, 0, 500, true}}, 0, 100},
-		{"one with less", 100, []stake{{1, 0, 50, true}}, 0, 50},
-		{"at its floor", 100, []stake{{1, 50, 50, true}, {1, 60, 50, true}}, -1, 0},
-		{"the larger one, down to the smaller one", 100, []stake{{1, 0, 200, true}, {1, 0, 260, true}}, 1, 60},
-		{"equal ones, half of it first", 100, []stake{{1, 0, 200, true}, {1, 0, 200, true}}, 0, 50},
-		{"by weight", 100, []stake{{2, 0, 300, true}, {1, 0, 200, true}}, 1, 50},
-		{"beyond floors", 100, []stake{{1, 250, 300, true}, {1, 0, 200, true}}, 1, 100},
-		{"down to its floor", 200, []stake{{1, 250, 300, true}}, 0, 50},
-		{"the largest is not ready", 100, []stake{{1, 0, 900, false}, {1, 0, 200, true}}, 1, 100},
-		{"one says nothing", 100, []stake{{1, 0, 900, true}, {3, 0, -1, true}}, 1, 75},
-		{"none is ready", 100, []stake{{1, 0, 900, false}}, -1, 0},
-		{"the largest weights", 100, []stake{{math.MaxInt64, 0, -1, true}, {math.MaxInt64, 0, -1, true}}, 0, 50},
+		{"no need", 0, []stake{{1, 0, 50, true, false}}, -1, 0},
+		{"one", 100, []stake{{1, 0, 500, true, false}}, 0, 100},
+		{"one with less", 100, []stake{{1, 0, 50, true, false}}, 0, 50},
+		{"at its floor", 100, []stake{{1, 50, 50, true, false}, {1, 60, 50, true, false}}, -1, 0},
+		{"the larger one, down to the smaller one", 100, []stake{{1, 0, 200, true, false}, {1, 0, 260, true, false}}, 1, 60},
+		{"equal ones, half of it first", 100, []stake{{1, 0, 200, true, false}, {1, 0, 200, true, false}}, 0, 50},
+		{"by weight", 100, []stake{{2, 0, 300, true, false}, {1, 0, 200, true, false}}, 1, 50},
+		{"beyond floors", 100, []stake{{1, 150, 300, true, false}, {1, 0, 200, true, false}}, 1, 50},
+		{"one that has far more", 100, []stake{{1, 250, 300, true, false}, {1, 0, 400, true, false}}, 1, 175},
+		{"down to its floor", 200, []stake{{1, 250, 300, true, false}}, 0, 50},
+		{"the largest is not ready", 100, []stake{{1, 0, 900, false, false}, {1, 0, 200, true, false}}, 1, 100},
+		{"one says nothing", 100, []stake{{1, 0, 900, true, false}, {3, 0, -1, true, false}}, 1, 75},
+		{"a larger one rests, and the other ends the hurry", 100, []stake{{1, 0, 900, false, true}, {1, 0, 200, true, false}}, 1, 30},
+		{"a smaller one rests", 100, []stake{{1, 0, 100, false, true}, {1, 0, 200, true, false}}, 1, 100},
+		{"none is ready", 100, []stake{{1, 0, 900, false, false}}, -1, 0},
+		{"the largest weights", 100, []stake{{math.MaxInt64, 0, -1, true, false}, {math.MaxInt64, 0, -1, true, false}}, 0, 50},
 	} {
-		if which, want := pick(row.need, row.all); which != row.which || want != row.want {
+		if which, want := pick(row.need, 30, row.all); which != row.which || want != row.want {
 			t.Errorf("%s: cache %d, %d bytes; want %d, %d", row.name, which, want, row.which, row.want)
 		}
 	}
@@ -428,25 +508,29 @@ func TestShortage(t *testing.T) {
 		{noBound, 0, idle, shortage{}},
 		{500, 0, idle, shortage{}},
 		{100, 0, idle, shortage{}},
-		{100, 130, idle, shortage{false, 50, true}},
+		{100, 130, idle, shortage{false, 50, 30, 0}},
 		{100, 90, idle, shortage{}},
-		{90, 0, idle, shortage{true, 60, false}},
-		{90, 0, collecting, shortage{true, 0, false}},
-		{40, 0, collecting, shortage{true, 110, true}},
-		{-20, 0, idle, shortage{true, 170, true}},
-		{-20, 300, idle, shortage{true, 300, true}},
-		{120, 0, idle, shortage{true, 30, false}},
-		{150, 0, idle, shortage{}},
-		{120, 0, idle, shortage{}},
+		{90, 0, idle, shortage{true, 60, 0, 10}},
+		{90, 0, collecting, shortage{true, 0, 0, 10}},
+		{40, 0, collecting, shortage{true, 110, 15, 60}},
+		{-20, 0, idle, shortage{true, 180, 70, 130}},
+		{-20, 300, idle, shortage{true, 300, 300, 170}},
+		{120, 0, idle, shortage{true, 80, 0, 170}},
+		{200, 0, idle, shortage{false, 0, 0, 149}},
+		{160, 0, idle, shortage{false, 0, 0, 149}},
+		{140, 0, idle, shortage{true, 60, 0, 149}}, // earlier than before
 	} {
 		v := view{limit: 1000, wanted: row.wanted, state: row.state}
 		if h = h.find(v, space{room: row.room}, least); h != row.want {
 			t.Errorf("room %d, wanted %d: %+v, want %+v", row.room, row.wanted, h, row.want)
 		}
 	}
-	for room, want := range map[int64]shortage{690: {true, 160, false}, 850: {}} { // of 1,000 at most 950 are free
+	for room, want := range map[int64]shortage{690: {true, 160, 0, 10}, 850: {}} { // of 1,000 at most 950 are free
 		if h := (shortage{short: true}).find(view{limit: 1000}, space{room: room}, 0.7); h != want {
 			t.Errorf("room %d, of which 0.7 is to be free: %+v, want %+v", room, h, want)
+		}
+		if h := (shortage{short: true, deep: 1000}).find(view{limit: 1000}, space{room: 900}, 0.7); h.short {
+			t.Errorf("900 of 1,000 are free, and more cannot be: %+v", h)
 		}
 	}
 }
@@ -692,12 +776,13 @@ func TestFreedSince(t *testing.T) {
 // whatever MaxGCShare is.
 func TestCollectWhereScarce(t *testing.T) {
 	p := start(t, Options{MaxGCShare: 1e-6})
-	if rest := p.collectFreed(); rest != backoffMost {
+	if rest, _ := p.collectFreed(); rest != backoffMost {
 		t.Errorf("the cache rests for %v", rest)
 	}
 	testwait.Until(t, "a shorter rest", func() bool {
 		p.scarce.Store(true) // a look says that it is not
-		return p.collectFreed() < backoffMost
+		rest, _ := p.collectFreed()
+		return rest < backoffMost
 	})
 }
 

@@ -40,6 +40,8 @@ type consumer struct {
 	stake
 	rate, full float64       // bytes a second; bytes
 	slow       time.Duration // how long a call takes
+	rest       time.Duration // how long it rests after that, because a collection follows
+	until      time.Duration // when it has rested
 	asked      int64         // by the call that runs
 	least      int64         // the fewest bytes that it had after a call
 }
@@ -87,7 +89,7 @@ func (s *simulation) step(step time.Duration, h shortage) {
 		for _, c := range s.caches {
 			c.held, s.free = c.held-c.asked, s.free+c.asked
 			if c.asked > 0 {
-				c.least = min(c.least, c.held)
+				c.least, c.until = min(c.least, c.held), s.at+c.rest
 			}
 			c.asked = 0
 		}
@@ -96,10 +98,11 @@ func (s *simulation) step(step time.Duration, h shortage) {
 	}
 	var stakes []stake
 	for _, c := range s.caches {
-		c.ready = s.calls == 0
+		rests := s.at < c.until && h.urgent > 0
+		c.ready, c.soon = s.calls == 0 && !rests, rests
 		stakes = append(stakes, c.stake)
 	}
-	if i, want := pick(h.need, stakes); i >= 0 {
+	if i, want := pick(h.need, h.urgent, stakes); i >= 0 && s.at >= s.caches[i].until {
 		s.caches[i].asked = want
 		s.calls = s.at + s.caches[i].slow
 	}
@@ -229,6 +232,8 @@ func TestSimulatedCaches(t *testing.T) {
 		{"weights", []*consumer{{stake: stake{weight: 1}, rate: 200e6, full: 1e9}, {stake: stake{weight: 3}, rate: 200e6, full: 1e9}, {rate: 100e6, full: 20e6}}, [3]float64{0.2, 0.65, 0}},
 		{"slow ones", []*consumer{{rate: 150e6, full: 1e9, slow: 100 * time.Millisecond}, {rate: 50e6, full: 1e9, slow: 20 * time.Millisecond}, {rate: 50e6, full: 1e9}}, [3]float64{0.25, 0.25, 0.25}},
 		{"a floor", []*consumer{{stake: stake{floor: 300 * mib}, rate: 100e6, full: 320 * mib}, {rate: 100e6, full: 1e9}, {rate: 100e6, full: 1e9}}, [3]float64{0.7, 0, 0}},
+		{"a fast one that rests", []*consumer{{rate: 400e6, full: 1e9, rest: 200 * time.Millisecond}, {rate: 40e6, full: 1e9}, {rate: 10e6, full: 1e9}}, [3]float64{0.25, 0.25, 0.15}},
+		{"a fast and slow one", []*consumer{{rate: 400e6, full: 1e9, slow: 120 * time.Millisecond}, {rate: 40e6, full: 1e9}, {rate: 10e6, full: 1e9}}, [3]float64{0.25, 0.25, 0.15}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			s := simulation{trace: trace{rate: func(time.Duration) float64 { return 0 }}, limit: limit, cost: time.Millisecond, took: time.Millisecond, caches: row.caches}
