@@ -13,9 +13,19 @@ import (
 
 const mib = 1 << 20
 
-// gives fills a cache, and wants half of it.
-func gives(t *testing.T, held func() int64, free func(want int64) int64) {
+// gives wants half of what a cache has, and lets it grow again.
+func gives(t *testing.T, most int64, held func() int64, limit func(bytes int64)) {
 	t.Helper()
+	var last int64
+	free, grow := bounded(most, held, func(bytes int64) { last = bytes; limit(bytes) })
+	defer func() {
+		for range 100 {
+			grow()
+		}
+		if last != most {
+			t.Errorf("the limit grows to %d bytes, want %d", last, most)
+		}
+	}()
 	was := held()
 	freed, is := free(was/2), held()
 	t.Logf("%d of %d KiB are free, as it says %d", (was-is)>>10, was>>10, freed>>10)
@@ -40,8 +50,8 @@ func TestSQLite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	held, free := sqlite(db, most)
-	gives(t, held, free)
+	held, limit := sqlite(db)
+	gives(t, most, held, limit)
 }
 
 func TestDuckDB(t *testing.T) {
@@ -60,8 +70,8 @@ func TestDuckDB(t *testing.T) {
 		}
 		duckdb.DestroyResult(&result)
 	}
-	held, free := duckDB(own, 256*mib)
-	gives(t, held, free)
+	held, limit := duckDB(own)
+	gives(t, 256*mib, held, limit)
 }
 
 func TestRistretto(t *testing.T) {
@@ -78,6 +88,6 @@ func TestRistretto(t *testing.T) {
 		}
 	}
 	c.Wait()
-	held, free := goCache(c, most)
-	gives(t, held, free)
+	held, limit := goCache(c)
+	gives(t, most, held, limit)
 }
