@@ -32,9 +32,9 @@ func (e *UsageError) Error() string { return e.text }
 
 func usagef(format string, args ...any) error { return &UsageError{fmt.Sprintf(format, args...)} }
 
-// Build compiles the library into a folder, and returns its path. CC names the compiler, and
+// Build makes the library in a folder, and returns its path. CC names the compiler, and
 // perhaps options, as it does for the go command. The library is for programs with the C library of the
-// compiler.
+// compiler. It is compiled once, and kept in the user's folder for caches.
 func Build(folder string) (string, error) {
 	cc := strings.Fields(os.Getenv("CC"))
 	if len(cc) == 0 {
@@ -49,12 +49,19 @@ func Build(folder string) (string, error) {
 	if _, err := exec.LookPath(cc[0]); err != nil {
 		return "", usagef("the C compiler %s was not found, which compiles the library that is preloaded; install gcc or clang, name a compiler in the variable CC, or make the library elsewhere with -build, and name it here with -library", cc[0])
 	}
+	library := filepath.Join(folder, "libcheapcmem.so")
+	kept, err := newKept(cc)
+	if err != nil {
+		return "", err
+	}
+	if kept.copyTo(library) {
+		return library, nil
+	}
 	files, made, err := unpack(folder)
 	if err != nil {
 		return "", err
 	}
-	library := filepath.Join(folder, "libcheapcmem.so")
-	args := append(cc[1:], "-shared", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED", `-DCMEM_SOURCE="`+made+`"`, "-o", library)
+	args := slices.Concat(cc[1:], flags, []string{`-DCMEM_SOURCE="` + made + `"`, "-o", library})
 	args = append(append(args, files...), "-ldl", "-lm", "-lpthread")
 	var output bytes.Buffer
 	command := exec.Command(cc[0], args...)
@@ -64,7 +71,70 @@ func Build(folder string) (string, error) {
 		line, _, _ := strings.Cut(strings.TrimSpace(output.String()), "\n")
 		return "", fmt.Errorf("%s cannot compile the library that is preloaded: %w: %s", cc[0], err, line)
 	}
+	kept.keep(library)
 	return library, nil
+}
+
+var flags = []string{"-shared", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED"}
+
+// A kept is a place for a compiled library: a file whose name has a hash of all that it is made of, and
+// one of itself, so that a file that is not whole is none.
+type kept string
+
+// newKept returns the place for what a compiler makes, "" if the user has no folder for caches.
+func newKept(cc []string) (kept, error) {
+	folder, err := os.UserCacheDir()
+	if err != nil {
+		return "", nil
+	}
+	_, made, err := unpack("")
+	if err != nil {
+		return "", err
+	}
+	key := sha256.New()
+	fmt.Fprintln(key, made, cc, flags)
+	for _, name := range []string{"CPATH", "C_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX"} {
+		fmt.Fprintln(key, os.Getenv(name))
+	}
+	compiler, _ := exec.LookPath(cc[0])
+	libc, _ := exec.Command(cc[0], slices.Concat(cc[1:], []string{"-print-file-name=libc.so.6"})...).Output() // another libc, another library
+	for _, file := range []string{compiler, strings.TrimSpace(string(libc))} {
+		if info, err := os.Stat(file); err == nil {
+			fmt.Fprintln(key, file, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return kept(filepath.Join(folder, "cheap", "libcheapcmem-"+hex.EncodeToString(key.Sum(nil)[:16]))), nil
+}
+
+// copyTo makes a copy of the library, if it is there and whole.
+func (k kept) copyTo(library string) bool {
+	if k == "" {
+		return false
+	}
+	names, _ := filepath.Glob(string(k) + "-*.so")
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err == nil && k.of(text) == name {
+			return os.WriteFile(library, text, 0o700) == nil
+		}
+		_ = os.Remove(name)
+	}
+	return false
+}
+
+// keep keeps a copy of the library. Where that is not possible, the next run compiles it again.
+func (k kept) keep(library string) {
+	text, err := os.ReadFile(library)
+	if k == "" || err != nil || os.MkdirAll(filepath.Dir(string(k)), 0o700) != nil {
+		return
+	}
+	_ = replace(k.of(text), library)
+}
+
+// of returns the name of the file for a library.
+func (k kept) of(text []byte) string {
+	sum := sha256.Sum256(text)
+	return string(k) + "-" + hex.EncodeToString(sum[:8]) + ".so"
 }
 
 // BuildFile compiles the library, and writes it to a file. A program that has an older one loaded keeps that. It

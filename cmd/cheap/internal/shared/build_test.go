@@ -1,0 +1,63 @@
+//go:build linux && (amd64 || arm64)
+
+package shared
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestBuildKeeps counts how often the compiler is called for a library.
+func TestBuildKeeps(t *testing.T) {
+	cc, err := exec.LookPath("cc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, cache := t.TempDir(), t.TempDir()
+	calls, compiler := filepath.Join(dir, "calls"), filepath.Join(dir, "compiler")
+	script := "#!/bin/sh\ncase $* in *-shared*) echo >>" + calls + ";; esac\nexec " + cc + " \"$@\" -O0 -g0\n"
+	if err := os.WriteFile(compiler, []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("CC", compiler)
+	t.Setenv("XDG_CACHE_HOME", cache)
+	build := func(what string, want int) {
+		t.Helper()
+		library, err := Build(t.TempDir())
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		if _, err := needed(library); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if log, _ := os.ReadFile(calls); strings.Count(string(log), "\n") != want {
+			t.Errorf("%s: compiled %d times, want %d", what, strings.Count(string(log), "\n"), want)
+		}
+	}
+	build("the first time", 1)
+	build("again", 1)
+	names, err := filepath.Glob(filepath.Join(cache, "cheap", "*"))
+	if err != nil || len(names) != 1 {
+		t.Fatal(names, err)
+	}
+	if err := os.Truncate(names[0], 1000); err != nil {
+		t.Fatal(err)
+	}
+	build("with a file that is cut off", 2)
+	build("after that", 2)
+	t.Setenv("CPATH", dir)
+	build("with other files to include", 3)
+	if err := os.RemoveAll(cache); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cache, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	build("with a file in place of the folder", 4)
+	t.Setenv("XDG_CACHE_HOME", "")
+	t.Setenv("HOME", "")
+	build("without a folder", 5)
+}
