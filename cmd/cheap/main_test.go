@@ -39,6 +39,9 @@ func (k keeper) Run() int {
 		panic(err)
 	}
 	defer os.RemoveAll(kept)
+	if err := os.Setenv("XDG_CACHE_HOME", kept); err != nil { // for the library that cheap record compiles
+		panic(err)
+	}
 	return k.M.Run()
 }
 

@@ -61,7 +61,7 @@ func recordGoIn(t *testing.T, module string, args ...string) (r *recordRun, name
 	if err != nil {
 		t.Fatal(err)
 	}
-	command, _ := recordCommandLine(t, []string{"GOWORK=off", "GOFLAGS=", ownCompiler()},
+	command, _ := recordCommandLine(t, []string{"GOWORK=off", "GOFLAGS="},
 		append([]string{"-rate=1", "-library=" + preloaded, "-o=" + module + "/profiles/", "--"}, args...)...)
 	command.Dir = module
 	var stdout, stderr bytes.Buffer

@@ -52,14 +52,7 @@ func goBuild(folder string, flags ...string) (path string, err error) {
 	return path, nil
 }
 
-// The C compiler of cheap record takes longer than what is tested. So the library that is preloaded
-// is compiled once, and libraryCompiler, which is this program, stands for the compiler: it copies
-// what libraryVariable names.
-const (
-	libraryCompiler = "cheap-test-cc"
-	libraryVariable = "CHEAP_TEST_LIBRARY"
-)
-
+// library is the library that is preloaded, made once. cheap record keeps it as well: see keeper.Run.
 var library = sync.OnceValues(func() (string, error) {
 	folder := filepath.Join(kept, "library")
 	if err := os.Mkdir(folder, 0o777); err != nil {
@@ -67,22 +60,6 @@ var library = sync.OnceValues(func() (string, error) {
 	}
 	return shared.Build(folder)
 })
-
-func init() {
-	commands[libraryCompiler] = func() {
-		text, err := os.ReadFile(os.Getenv(libraryVariable))
-		if err == nil {
-			err = os.WriteFile(os.Args[slices.Index(os.Args, "-o")+1], text, 0o777)
-		}
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-	}
-}
-
-// ownCompiler has cheap record compile the library itself.
-func ownCompiler() string { return "CC=" + os.Getenv("CC") }
 
 // A recordRun is a run of cheap record.
 type recordRun struct {
@@ -94,13 +71,12 @@ type recordRun struct {
 // recordCommandLine returns the command with these arguments behind -o.
 func recordCommandLine(t *testing.T, env []string, args ...string) (command *exec.Cmd, out string) {
 	t.Helper()
-	text, err := library()
-	if err != nil {
+	if _, err := library(); err != nil { // or each test that runs now would compile it
 		t.Fatal(err)
 	}
 	out = filepath.Join(t.TempDir(), "out.pb.gz")
 	command = exec.CommandContext(untilDeadline(t), "cheap", append([]string{"record", "-o", out}, args...)...)
-	command.Env = append(append(os.Environ(), "CC="+libraryCompiler, libraryVariable+"="+text), env...)
+	command.Env = append(os.Environ(), env...)
 	return command, out
 }
 

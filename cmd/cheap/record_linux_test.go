@@ -29,15 +29,14 @@ func TestRecordLeak(t *testing.T) {
 		builds = append(builds, []string{"-buildmode=pie"}, []string{"-buildmode=pie", "-ldflags=-s"})
 	}
 	for _, flags := range builds {
-		program, env := theRecorded(t), []string{ownCompiler()}
+		program := theRecorded(t)
 		if flags != nil {
 			var err error
 			if program, err = goBuild(t.TempDir(), flags...); err != nil {
 				t.Fatal(err)
 			}
-			env = nil
 		}
-		r := recordEnv(t, env, "-rate", "1", "--", program, "leak", "-x", "a b")
+		r := record(t, "-rate", "1", "--", program, "leak", "-x", "a b")
 		if r.code != 3 || r.stdout != "[-x a b]\nfrom stdin\n" || !strings.HasPrefix(r.stderr, "on stderr\n") {
 			t.Fatalf("%v: code %d, stdout %q, stderr %s", flags, r.code, r.stdout, r.stderr)
 		}
