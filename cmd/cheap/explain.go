@@ -161,12 +161,7 @@ func explainCommand(ctx context.Context, args []string, stdin io.Reader, stdout,
 }
 
 func writeExplainPage(name string, r *explain.Report) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return usagef("-html: %v", err)
-	}
-	err = r.Page(f, version())
-	return errors.Join(err, f.Close())
+	return writeFile(name, func(w io.Writer) error { return r.Page(w, version()) })
 }
 
 // explainProfile explains a file or what a URL answers.

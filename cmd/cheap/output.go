@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
@@ -20,6 +21,19 @@ func writable(name, file string) error {
 		os.Remove(file)
 	}
 	return nil
+}
+
+// writeFile makes a file, and removes what could not be written whole.
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f), f.Close())
+	if info, e := os.Lstat(name); err != nil && e == nil && info.Mode().IsRegular() {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
 }
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

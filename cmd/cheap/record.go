@@ -78,6 +78,7 @@ type recordSettings struct {
 	out     string // the profile, or the page
 	page    string // "" if there is none; out, if that is a page
 	folder  string // for the profile, the page and the report, absolute; "" if out was named
+	before  string // what the folder had of another run, as the end of a sentence, or ""
 	reports string // a file for the names of reports, or ""; see reportsVariable
 	trace   string
 	address string // of the page

@@ -165,6 +165,7 @@ func (s *recordSettings) takeName() error {
 		s.out, s.page = filepath.Join(s.folder, name+profileSuffix), filepath.Join(s.folder, name+pageSuffix)
 		f, err := os.OpenFile(s.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(err, fs.ErrExist) {
+			s.before = fmt.Sprintf("; %s is of a run before", name+profileSuffix)
 			continue
 		}
 		if err != nil {

@@ -162,12 +162,11 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 		return 0, err
 	}
 	if r.folder != "" {
-		if err := r.writeToFolder(); err != nil {
-			fmt.Fprintf(r.stderr, "cheap record: %v\n", err)
-		}
-		return code, nil
+		err = r.writeToFolder()
+	} else {
+		err = r.write(r.stderr)
 	}
-	if err := r.write(r.stderr); err != nil {
+	if err != nil {
 		fmt.Fprintf(r.stderr, "cheap record: %v\n", err)
 		if code == 0 {
 			code = exitFailed
@@ -186,19 +185,27 @@ func mostResident(ofChild int64) int64 {
 	return ofChild
 }
 
-// writeToFolder writes the profile and the report, which says why if there is no profile: the exit code is that of
-// the program in any case.
+// writeToFolder writes the profile, the page and the report, which says why if there is no profile. The go command
+// shows the reports at its end; without it the report is shown here.
 func (r *recording) writeToFolder() error {
 	var text bytes.Buffer
 	wrong := r.write(&text)
 	if wrong != nil {
 		fmt.Fprintf(&text, "cheap record: %s: %v\n", filepath.Base(r.path), wrong)
 	}
-	err := os.WriteFile(r.report(), text.Bytes(), 0o666)
+	err := writeFile(r.report(), func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err })
 	if wrong != nil {
 		err = errors.Join(err, os.Remove(r.out), os.RemoveAll(r.page))
 	}
-	return errors.Join(err, r.addReport())
+	if r.reports != "" {
+		return errors.Join(err, r.addReport())
+	}
+	if wrong != nil || err != nil {
+		return errors.Join(err, wrong)
+	}
+	fmt.Fprintf(&text, "cheap record: this report is in %s as well%s\n", quoted(r.report()), r.before)
+	_, err = r.stderr.Write(text.Bytes())
+	return err
 }
 
 // watchParts has the resident memory of the program watched until stop is called.
@@ -296,11 +303,7 @@ func (r *recording) write(w io.Writer) error {
 		}
 	}
 	if r.page != r.out {
-		f, err := os.Create(r.out)
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(profile.Write(f), f.Close()); err != nil {
+		if err := writeFile(r.out, profile.Write); err != nil {
 			return err
 		}
 	}

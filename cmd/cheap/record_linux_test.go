@@ -4,7 +4,9 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"os/exec"
@@ -430,5 +432,32 @@ func TestRecordHelp(t *testing.T) {
 				t.Errorf("a line of %d columns: %s", len(line), line)
 			}
 		}
+	}
+}
+
+// TestRecordFolder says at the end where everything is, and what was there.
+func TestRecordFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	for run, want := range []string{"program.txt as well", "program-2.txt as well; program.pb.gz is of a run before"} {
+		r := record(t, "-o", folder+"/", theRecorded(t), "leak")
+		if r.code != 3 || !strings.HasSuffix(r.stderr, "cheap record: this report is in "+folder+"/"+want+"\n") || !strings.Contains(r.stderr, "cheap record: the C heap of program\n") {
+			t.Errorf("run %d: code %d, want %q at the end of %s", run, r.code, want, r.stderr)
+		}
+	}
+}
+
+// TestWriteFile removes the half of a file, and leaves a device.
+func TestWriteFile(t *testing.T) {
+	name, full := filepath.Join(t.TempDir(), "page.html"), errors.New("full")
+	err := writeFile(name, func(w io.Writer) error { _, err := w.Write([]byte("half")); return errors.Join(err, full) })
+	if _, left := os.Lstat(name); !errors.Is(err, full) || !errors.Is(left, fs.ErrNotExist) {
+		t.Errorf("%v, and the file: %v", err, left)
+	}
+	if err := writeFile("/dev/full", func(w io.Writer) error { _, err := w.Write([]byte("half")); return err }); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("/dev/full: %v", err)
+	}
+	if _, err := os.Stat("/dev/full"); err != nil {
+		t.Error(err)
 	}
 }

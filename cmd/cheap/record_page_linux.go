@@ -4,9 +4,7 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -179,9 +177,5 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 		}
 	})
 	slices.SortStableFunc(page.Stacks, func(x, y heappage.Stack) int { return cmp.Compare(y.InUse, x.InUse) })
-	f, err := os.Create(r.page)
-	if err != nil {
-		return err
-	}
-	return errors.Join(page.Write(f), f.Close())
+	return writeFile(r.page, page.Write)
 }
