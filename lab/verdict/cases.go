@@ -51,6 +51,12 @@ var table = []planted{
 	{name: "locked", truth: "lockedBlocks forgets blocks that are locked in memory", run: lockedBlocks, want: line("lockedBlocks")},
 	{name: "hugepages", truth: "hugePages forgets blocks in huge pages", run: hugePages, want: line("hugePages")},
 
+	// rules that want 20 seconds
+	{name: "long", truth: "longRun forgets blocks for 25 s", run: longRun, want: line("longRun")},
+	{name: "long+arenas", truth: "longBeside forgets 120 MiB in 25 s; 160 MiB are free in arenas", run: longBeside, want: line("longBeside")},
+	{name: "long-mapped", truth: "longMapper maps ever more for 25 s, without malloc", run: longMapper, want: cause(`main\.longMapper\b|map_anonymous`), may: "longMapper", not: `trim|arenas`},
+	{name: "long-lru", truth: "healthy: as lru, for 25 s", run: longLRU, want: healthy},
+
 	// other allocators
 	{name: "jemalloc", truth: "middleBlocks forgets blocks of jemalloc", run: middleBlocks, preload: "libjemalloc.so.2", want: line("middleBlocks")},
 	{name: "tcmalloc", truth: "middleBlocks forgets blocks of tcmalloc", run: middleBlocks, preload: "libtcmalloc_minimal.so.4", want: line("middleBlocks")},
@@ -203,6 +209,17 @@ func tenants() {
 	labels := pprof.Labels("tenant", "acme")
 	each(1, func() { pprof.Do(context.Background(), labels, tenant) })
 }
+
+func five(f func()) {
+	for range 5 {
+		f()
+	}
+}
+
+func longRun()    { five(func() { each(1, func() { C.get(50000) }) }) }
+func longBeside() { C.free_in_arenas(16, 10*mib); five(func() { each(1, func() { C.get(50000) }) }) }
+func longMapper() { five(func() { each(10, func() { C.map_anonymous(mib) }) }) }
+func longLRU()    { five(lru) }
 
 func forgottenString() {
 	each(1, func() {
@@ -362,8 +379,10 @@ func noise() {
 	each(1, func() { replace(blocks, r.IntN(len(blocks)), r.IntN(4*mib)) })
 }
 
+var entries [640]unsafe.Pointer
+
 func lru() {
-	blocks := make([]unsafe.Pointer, 640)
+	blocks := entries[:]
 	count(func(i int) {
 		for k := range 20 {
 			replace(blocks, (20*i+k)*7%len(blocks), 100000)

@@ -36,11 +36,13 @@ func main() {
 	busy := flag.Int("busy", 0, "beside so many processes that compute")
 	jobs := flag.Int("j", 1, "record so many at a time")
 	only := flag.String("only", "", "those with a name that matches this `pattern`")
-	spin := flag.Bool("spin", false, "compute, and do nothing else")
+	spin := flag.Bool("spin", false, "compute until the parent ends, and do nothing else")
 	flag.Parse()
 	switch {
 	case *spin:
-		for {
+		for parent := os.Getppid(); os.Getppid() == parent; {
+			for range 1_000_000 {
+			}
 		}
 	case *run:
 		if err := corpus(os.Stdout, *n, *busy, *jobs, *only); err != nil {
