@@ -18,6 +18,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/internal/heappage"
+	"github.com/cheapgo/cheap/internal/resident"
 )
 
 // recordCommand is `cheap record`. It returns the exit code of the program.
@@ -121,7 +122,8 @@ type recording struct {
 	stderr  io.Writer
 	traced  *traced // nil without -trace
 	parts   *parts
-	places  []heappage.Place // of the page
+	places  []heappage.Place // those of the page
+	verdict resident.Verdict // no sentence if there is none
 
 	took         time.Duration
 	mostResident int64 // bytes, as the kernel has counted them; 0 if it has not
@@ -210,16 +212,13 @@ func (r *recording) writeToFolder() error {
 
 // watchParts has the resident memory of the program watched until stop is called.
 func (r *recording) watchParts(pid int) (stop func()) {
-	r.parts = &parts{pid: pid, program: r.program.Path, isGo: r.program.IsGo, live: func() (bytes, deviation int64, ok bool) {
+	r.parts = &parts{pid: pid, program: r.program.Path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: r.inUse, live: func() (bytes, deviation int64, ok bool) {
 		if !r.file.Started() || r.file.Off() != "" {
 			return 0, 0, false
 		}
 		c, err := r.file.Counts()
 		return int64(c.Live), int64(c.LiveError), err == nil
 	}}
-	if r.page != "" {
-		r.parts.timeline, r.parts.inUse = &timeline{began: time.Now()}, r.inUse
-	}
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() { defer close(ended); r.parts.watch(over) }()
 	return func() { close(over); <-ended }
@@ -297,8 +296,9 @@ func (r *recording) write(w io.Writer) error {
 	if err != nil {
 		return err
 	}
+	page := r.makePage(c, process, sites)
 	if r.page != "" {
-		if err := r.writePage(c, process, sites); err != nil {
+		if err := writeFile(r.page, page.Write); err != nil {
 			return err
 		}
 	}

@@ -6,11 +6,33 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // leastMapped is from how many bytes on the report has what a library has mapped.
 const leastMapped = 1 << 20
+
+// mostMapped returns the place that has mapped the most addresses without malloc that are mapped at the end, and how much
+// that is.
+func (r *recording) mostMapped(process *heapprofile.Process, module string) (place string, bytes int64) {
+	sites, err := r.file.Mappings()
+	if err != nil {
+		return "", 0 // the same file was read for the rest of the report
+	}
+	b := process.NewBuilder(r.rate)
+	all := map[string]int64{}
+	for i := range sites {
+		at, by, _ := placeOf(b.Sample(&sites[i]), module)
+		if by != "" {
+			at += ", by " + by
+		}
+		if all[at] += int64(sites[i].AllocBytes - sites[i].FreeBytes); all[at] > bytes || all[at] == bytes && at < place {
+			place, bytes = at, all[at]
+		}
+	}
+	return place, bytes
+}
 
 // reportMapped says which libraries have mapped memory without malloc, and how much at most: addresses, of which a part
 // may have no memory.

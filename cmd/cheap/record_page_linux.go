@@ -47,15 +47,21 @@ func (t *timeline) due() bool {
 	return n == 0 || time.Since(t.began)-t.moments[n-1].at >= max(t.apart, momentsApart)-partsEvery/2 // looks are partsEvery apart
 }
 
-// add adds a moment.
-func (t *timeline) add(r *resident.Reading, inUse []float64) {
-	at := r.Time.Sub(t.began)
+// addMoment adds a moment.
+func (t *timeline) addMoment(at time.Duration, inUse []float64) {
 	if len(t.moments) == mostMoments {
 		t.apart = 2 * max(t.apart, momentsApart)
-		t.moments, t.points = everySecond(t.moments), everySecond(t.points)
+		t.moments = everySecond(t.moments)
 	}
 	t.moments = append(t.moments, timelineMoment{at, inUse})
-	t.points = append(t.points, pointOf(at, r))
+}
+
+// addPoint adds a point. A look takes longer than a moment, and is made when more is resident as well.
+func (t *timeline) addPoint(r *resident.Reading) {
+	if len(t.points) == mostMoments {
+		t.points = everySecond(t.points)
+	}
+	t.points = append(t.points, pointOf(r.Time.Sub(t.began), r))
 }
 
 // of returns what a stack had in use at each moment. It is number i of so many in the list of now, to which new stacks
@@ -113,10 +119,10 @@ func pointOf(at time.Duration, r *resident.Reading) heappage.Point {
 // pageSeries are the numbers of a point.
 var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free inside malloc", Color: 4}, {Name: "Go", Color: 0}, {Name: "large mappings", Color: 3}, {Name: "code, files, stacks of threads", Color: 7}}
 
-// writePage writes the page. It is called when the program has ended.
-func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site) error {
-	t := r.parts.timeline
-	page := heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
+// makePage makes the page, and sets the verdict and the places. It is called when the program has ended.
+func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site) *heappage.Recording {
+	t := &r.parts.timeline
+	page := &heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
 		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
 	if c.Samples == 0 {
@@ -166,10 +172,25 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 		page.Stacks = append(page.Stacks, stack)
 		samples, at = append(samples, s), append(at, stack.At)
 	}
-	r.parts.grew = page.Rank(placesInUse(samples, at, moduleOf(r.path)), int64(r.rate))
+	g := grew{peak: int64(c.Peak)}
+	module := moduleOf(r.path)
+	places := placesInUse(samples, at, module)
+	if len(places) > 0 {
+		g.most = places[0].Name
+	}
+	g.sentence, g.by = page.Rank(places, int64(r.rate))
+	all := make([]int64, len(page.Moments))
+	for _, of := range at {
+		for i, n := range of {
+			all[i] += n
+		}
+	}
+	_, _, g.all = heappage.Grew(all, page.Moments, int64(r.rate))
+	g.mapped, g.mappedBy = r.mostMapped(process, module)
 	r.places = page.Places
-	r.parts.reportVerdict(func(label, format string, args ...any) {
-		text := sentence(strings.ReplaceAll(fmt.Sprintf(format, args...), "the page", "the flame graph"))
+	r.verdict, _ = r.parts.verdict(g)
+	reportVerdict(r.verdict, "the flame graph", func(label, format string, args ...any) {
+		text := sentence(fmt.Sprintf(format, args...))
 		if label == "verdict" {
 			page.Verdict = text
 		} else {
@@ -177,5 +198,5 @@ func (r *recording) writePage(c shared.Counts, process *heapprofile.Process, sit
 		}
 	})
 	slices.SortStableFunc(page.Stacks, func(x, y heappage.Stack) int { return cmp.Compare(y.InUse, x.InUse) })
-	return writeFile(r.page, page.Write)
+	return page
 }

@@ -98,7 +98,8 @@ func TestTimeline(t *testing.T) {
 			continue
 		}
 		r.Time = began.Add(at)
-		line.add(r, []float64{float64(at)})
+		line.addPoint(r)
+		line.addMoment(at, []float64{float64(at)})
 	}
 	n := len(line.moments)
 	if n > mostMoments || n < mostMoments/2 || len(line.points) != n || line.moments[0].at != 0 {

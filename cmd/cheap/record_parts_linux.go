@@ -23,13 +23,14 @@ type parts struct {
 	live    func() (bytes, deviation int64, ok bool) // of the C heap
 	inUse   func() []float64                         // of each stack; see File.InUse
 
-	timeline *timeline // nil without a page. Only watch changes it
-	grew     string    // a sentence about places that have grown, when the page was made, or ""
+	timeline timeline // only watch changes it
+	history  resident.History
 
-	mu      sync.Mutex // guards all that follows
-	history resident.History
-	peak    *resident.Reading // when the most was resident
-	most    int64             // resident bytes of peak
+	mu     sync.Mutex        // guards all that follows
+	last   *resident.Reading // the last one
+	peak   *resident.Reading // when the most was resident
+	before int64             // the bytes that statm said last: it is looked at more often
+	atLast int64             // the least of the last two
 }
 
 const (
@@ -37,28 +38,45 @@ const (
 
 	// partsShare is the share of the time in which the list of mappings is read: one in so many.
 	partsShare = 20
+
+	// leastRecorded is how long a program has run when growth is told.
+	leastRecorded = 2 * time.Second
 )
 
 // watch looks until over is closed. The resident bytes cost a microsecond. The list of mappings takes
-// longer, so it is read when a tenth more is resident than ever before, or, for growth, when two seconds have
-// passed.
+// longer, so it is read when a tenth more is resident than ever before, for the page, or, for growth, when two seconds
+// have passed.
 func (p *parts) watch(over <-chan struct{}) {
 	const atLeast = 2 * time.Second
+	p.history = resident.History{Apart: partsEvery, Watched: leastRecorded}
 	ticks := time.NewTicker(partsEvery)
 	defer ticks.Stop()
 	var last time.Time
 	var took time.Duration
 	statm := procfs.Open(fmt.Sprintf("/proc/%d/statm", p.pid))
+	status := procfs.Open(fmt.Sprintf("/proc/%d/status", p.pid))
 	for {
 		now := statm.Read(func(text []byte) int64 {
 			all, _ := procfs.Resident(text, int64(os.Getpagesize()))
 			return all
 		})
-		since := time.Since(last)
-		if now > 0 && since >= partsShare*took && (now > p.most+p.most/10 || since > atLeast || p.timeline != nil && p.timeline.due()) {
+		p.mu.Lock()
+		most := int64(0)
+		if p.peak != nil {
+			most = p.peak.Mappings.All.Resident
+		}
+		if now > 0 {
+			p.atLast, p.before = min(now, p.before), now
+		}
+		p.mu.Unlock()
+		due := now > 0 && p.timeline.due()
+		if since := time.Since(last); now > 0 && since >= partsShare*took && (now > most+most/10 || since > atLeast || due) {
 			last = time.Now()
-			p.look()
+			p.look(status.Read(func(text []byte) int64 { return procfs.Count(text, "Threads") }))
 			took = time.Since(last)
+		}
+		if due {
+			p.timeline.addMoment(time.Since(p.timeline.began), p.inUse())
 		}
 		select {
 		case <-over:
@@ -69,44 +87,102 @@ func (p *parts) watch(over <-chan struct{}) {
 }
 
 // look reads the list of mappings.
-func (p *parts) look() {
+func (p *parts) look(threads int64) {
 	m := resident.MappingsOf(p.pid, p.program, p.isGo)
 	if m == nil {
 		return // the program has ended
 	}
 	r := &resident.Reading{Time: time.Now(), Mappings: m}
 	r.C.Live, r.C.Error, r.C.Known = p.live()
-	if p.timeline != nil && p.timeline.due() {
-		p.timeline.add(r, p.inUse())
-	}
+	r.Kernel.Threads = threads
+	p.timeline.addPoint(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.history.Add(r.Point())
-	if m.All.Resident > p.most {
-		p.peak, p.most = r, m.All.Resident
+	p.last = r
+	if p.peak == nil || m.All.Resident > p.peak.Mappings.All.Resident {
+		p.peak = r
 	}
 }
+
+// What is known of growth by places at the end.
+type grew struct {
+	sentence string // about the place of malloc that has grown the most, or ""
+	by       int64
+	all      bool   // all that C has in use has grown, whatever its places have
+	peak     int64  // what C had in use at most
+	most     string // the place with the most in use, or ""
+	mapped   string // the place that has mapped the most without malloc, or ""
+	mappedBy int64  // how much that is
+}
+
+// verdict is about the whole recording: first what has grown until the end, then what is wrong at the end, or was when the
+// most was resident. ok is false if nothing was seen.
+func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	live, deviation, known := p.live()
+	seen := int64(0) // by the last look
+	if p.last != nil {
+		end := *p.last
+		end.C.Live, end.C.Error, end.C.Known = live, deviation, known
+		v, seen = resident.Judge(&end, &p.history), p.last.Mappings.All.Resident
+		if !v.Fault {
+			if most := resident.Judge(p.peak, &p.history); most.Fault && !grows(most) { // it may have been freed since
+				v = most
+			}
+		}
+	}
+	switch {
+	case v.About != resident.AboutCGrows || !known:
+	case live < p.last.C.Live/2: // it was freed behind the last look
+		v, seen = resident.Verdict{}, 0
+	case g.sentence == "" && !g.all: // stacks are looked at more often, and say that it has stopped
+		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("nothing stands out; C has %s in use", byteCount(live)), Bytes: live}
+	}
+	switch {
+	case g.sentence != "" && (!grows(v) || v.About == resident.AboutCGrows || g.by > v.Bytes*2/3): // a place says more
+		return resident.Verdict{
+			About: resident.AboutCGrows, Fault: true, Sentence: g.sentence, Bytes: g.by,
+			Do: "see what this place keeps: it is a leak, or a cache that is not full yet",
+		}, true
+	case v.About == resident.AboutMappingGrows && g.mappedBy >= v.Bytes/4:
+		v.Sentence += ", the most by " + g.mapped
+	case v.About == resident.AboutMappingGrows:
+		v.Sentence += "; no call of mmap of the C library has mapped it: Go code has (syscall.Mmap), or a library by system calls of its own"
+	case !v.Fault && known && live > leastUnseen && live > p.atLast/2 && live > seen+seen/4:
+		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("C had %s in use at the end", byteCount(live)), Bytes: live, Do: "see the profile of module cmem: what is kept until the end on purpose is not forgotten"}
+		if g.most != "" {
+			v.Sentence += ", the most from " + g.most
+		}
+		v.Sentence += "; the program ended too early to tell whether it grows"
+	case !v.Fault && p.atLast > leastUnseen && p.atLast > seen+seen/4 && g.peak > (p.atLast-seen)/2:
+		v = resident.Verdict{About: resident.AboutNothing, Bytes: g.peak}
+		v.Sentence = fmt.Sprintf("nothing stands out; C had %s in use at most, and %s at the end", byteCount(g.peak), byteCount(live))
+	case !v.Fault && p.atLast > leastUnseen && p.atLast > seen+seen/4:
+		v = resident.Verdict{About: resident.AboutUnknown, Bytes: p.atLast}
+		v.Sentence = fmt.Sprintf("it cannot be told what %s were for: at the last look %s were resident", byteCount(p.atLast), byteCount(seen))
+		if g.mappedBy > (p.atLast-seen)/2 {
+			v.Sentence += fmt.Sprintf("; %s were mapped without malloc, by %s", byteCount(g.mappedBy), g.mapped)
+		}
+	}
+	return v, v.Sentence != ""
+}
+
+// grows reports whether a verdict is about growth.
+func grows(v resident.Verdict) bool { return strings.HasSuffix(string(v.About), "_grows") }
+
+// leastUnseen is from how many bytes on the verdict is about what was not looked at.
+const leastUnseen = 16 << 20
 
 // mostParts is how many parts the report names.
 const mostParts = 6
 
-// reportVerdict writes the verdict, and what to do.
-func (p *parts) reportVerdict(line func(label, format string, args ...any)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.peak == nil {
-		return
-	}
-	v := resident.Judge(p.peak, &p.history)
-	if !v.Fault && p.grew != "" {
-		v.Sentence, v.Do = p.grew, "see what these places keep: it is a leak, or a cache that is not full yet"
-	}
+// reportVerdict writes the verdict, and what to do. The verdicts speak of the profile of module cmem; here that is
+// called profile.
+func reportVerdict(v resident.Verdict, profile string, line func(label, format string, args ...any)) {
 	line("verdict", "%s", figure.Printable(v.Sentence))
 	if v.Do != "" {
-		profile := "the profile"
-		if p.timeline != nil {
-			profile = "the page"
-		}
 		line("to do", "%s", figure.Printable(strings.ReplaceAll(v.Do, "the profile of module cmem", profile)))
 	}
 }

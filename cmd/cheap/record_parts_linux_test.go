@@ -23,13 +23,14 @@ func TestParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &parts{pid: os.Getpid(), program: program, isGo: true, live: func() (int64, int64, bool) { return 1 << 20, 0, true }}
-	p.look()
+	p.look(9)
 	runtime.KeepAlive(held)
 	var b strings.Builder
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(&b, "%s|%s\n", label, fmt.Sprintf(format, args...))
 	}
-	p.reportVerdict(line)
+	v, _ := p.verdict(grew{})
+	reportVerdict(v, "the profile", line)
 	p.report(line, 999<<20)
 	for _, want := range []string{"resident|999 MiB at most; when it was ", "  Go heap\n", "  the program\n", "verdict|", "is the Go heap"} {
 		if !strings.Contains(b.String(), want) {
@@ -49,9 +50,8 @@ func TestParts(t *testing.T) {
 	p = &parts{pid: gone.Process.Pid, live: p.live}
 	p.watch(over)
 	b.Reset()
-	p.reportVerdict(line)
 	p.report(line, 1<<20)
-	if b.Len() > 0 {
-		t.Errorf("of a program that has ended:\n%s", &b)
+	if v, ok := p.verdict(grew{}); ok || b.Len() > 0 {
+		t.Errorf("of a program that has ended: %v\n%s", v, &b)
 	}
 }

@@ -26,16 +26,18 @@ const mostPlaces = 5
 func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places []heappage.Place) {
 	type key struct{ place, by string }
 	index := map[key]int{}
+	callers := map[key]map[string]int64{} // the bytes in use of each place, by its caller
 	for i, s := range samples {
-		blocks, bytes := s.Value[2], s.Value[3]
-		if bytes <= 0 {
-			continue
+		place, by, caller := placeOf(s, module)
+		k, blocks, bytes := key{place, by}, s.Value[2], s.Value[3]
+		if callers[k] == nil {
+			callers[k] = map[string]int64{}
 		}
-		place, by := placeOf(s, module)
-		n, ok := index[key{place, by}]
+		callers[k][caller] += bytes
+		n, ok := index[k]
 		if !ok {
 			n = len(places)
-			index[key{place, by}] = n
+			index[k] = n
 			places = append(places, heappage.Place{Name: figure.Printable(place), By: figure.Printable(by)})
 			if at != nil {
 				places[n].At = make([]int64, len(at[i]))
@@ -47,6 +49,16 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 			p.At[m] += at[i][m]
 		}
 	}
+	for k, n := range index { // a caller says more than the place if it is one of several, or if all is C
+		if all := callers[k]; len(all) > 1 || !strings.Contains(k.place, ".go:") {
+			for caller, bytes := range all {
+				if bytes > places[n].Bytes/4*3 {
+					places[n].Caller = figure.Printable(caller)
+				}
+			}
+		}
+	}
+	places = slices.DeleteFunc(places, func(p heappage.Place) bool { return p.Bytes <= 0 })
 	slices.SortFunc(places, func(x, y heappage.Place) int {
 		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.By, y.By))
 	})
@@ -54,40 +66,57 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 }
 
 // placeOf returns the place of a stack: a function and its line, and what it has called: the function of a library that has
-// called C, or else that of C, "" if it is not known. The place of a stack without Go is the function of C that has allocated.
-func placeOf(s *profile.Sample, module string) (place, by string) {
+// called C, or else that of C, "" if it is not known; and the function that has called it. The place of a stack without Go is
+// the function of C that has allocated. The functions in which a program and a thread begin call everything, and are not named.
+func placeOf(s *profile.Sample, module string) (place, by, caller string) {
 	var first, ofC, called string // the innermost function of Go, of all, and the outermost of C
+	var own string                // the function of the place, once that is one of the program
 	for _, l := range s.Location {
 		for _, line := range l.Line {
-			name := shortFunction(line.Function.Name)
+			name, pkg := shortFunction(line.Function.Name), packagePath(line.Function.Name)
 			at := name
 			if line.Line > 0 {
 				at += fmt.Sprintf(" %s:%d", filepath.Base(line.Function.Filename), line.Line)
 			}
-			if ofC == "" {
-				ofC = at
-			}
-			if !strings.HasSuffix(line.Function.Filename, ".go") || ofCgo(line.Function) {
-				if first == "" && !ofCgo(line.Function) && !strings.HasPrefix(name, "_cgo_") && !strings.Contains(name, "+0x") {
-					called = name // not an address in a program without symbols
+			isGo := strings.HasSuffix(line.Function.Filename, ".go") && !ofCgo(line.Function)
+			inProgram := isGo && (pkg == "main" || module != "" && (pkg == module || strings.HasPrefix(pkg, module+"/")))
+			switch {
+			case own != "" && inProgram && name != own && !strings.HasPrefix(name, own+".") && name != "main.main":
+				return place, by, name
+			case own != "":
+			case inProgram:
+				if place, by = at, called; first != "" {
+					by = first
 				}
-				continue
-			}
-			if first == "" {
+				own = name
+			case isGo && first == "":
 				first, place = name, at
+			case !isGo && ofC == "":
+				ofC = at
+			case !isGo && caller == "" && first == "" && isCaller(name) && !strings.HasPrefix(ofC, name):
+				caller = name
 			}
-			if pkg := packagePath(line.Function.Name); pkg == "main" || module != "" && (pkg == module || strings.HasPrefix(pkg, module+"/")) {
-				if name != first {
-					return at, first
-				}
-				return at, called
+			if !isGo && first == "" && own == "" && !ofCgo(line.Function) && !strings.HasPrefix(name, "_cgo_") && !strings.Contains(name, "+0x") {
+				called = name // not an address in a program without symbols
 			}
 		}
 	}
-	if place == "" {
-		return ofC, ""
+	switch {
+	case own != "":
+		return place, by, ""
+	case place == "":
+		return ofC, "", caller
 	}
-	return place, called
+	return place, called, ""
+}
+
+// isCaller reports whether a function of C is worth a name as a caller.
+func isCaller(name string) bool {
+	switch name {
+	case "main", "start_thread", "clone", "clone3", "__clone", "__clone3", "_start", "__libc_start_main", "__libc_start_call_main":
+		return false
+	}
+	return !strings.Contains(name, "+0x") && !strings.HasPrefix(name, "_cgo_") && !strings.HasPrefix(name, "[")
 }
 
 // ofCgo reports whether a function of Go is part of the way to C.
@@ -120,12 +149,8 @@ func moduleOf(program string) string {
 }
 
 // reportPlaces names the places that have the most in use at the end. A page has more of them, and says which have grown.
-func (r *recording) reportPlaces(line func(label, format string, args ...any), p *profile.Profile) {
-	places := r.places
-	if r.page == "" {
-		places = placesInUse(p.Sample, nil, moduleOf(r.path))
-	}
-	for _, p := range places[:min(len(places), mostPlaces)] {
+func (r *recording) reportPlaces(line func(label, format string, args ...any)) {
+	for _, p := range r.places[:min(len(r.places), mostPlaces)] {
 		text := p.Name
 		if p.By != "" {
 			text += ", by " + p.By

@@ -28,8 +28,12 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, args...))
 	}
-	if r.parts != nil {
-		r.parts.reportVerdict(line)
+	if r.verdict.Sentence != "" {
+		profile := "the profile"
+		if r.page != "" {
+			profile = "the page"
+		}
+		reportVerdict(r.verdict, profile, line)
 	}
 	line("calls", "%s of malloc and its like, for %s; %s of free", figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)))
 	if c.Samples == 0 {
@@ -48,7 +52,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 			line("", "%10s  %s", byteCount(l.Peak), figure.Printable(l.Name))
 		}
 		line("at the end", "%s", inUse(c))
-		r.reportPlaces(line, p)
+		r.reportPlaces(line)
 	}
 	if c.Lost > 0 {
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))

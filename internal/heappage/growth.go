@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/figure"
@@ -16,17 +17,18 @@ const (
 )
 
 // Rank sets the places: those that have grown until the end, by how much, and then others, by what they have in use. One
-// block in every bytes is sampled, in the mean. It returns a sentence about those that have grown, without a period,
-// or "".
-func (r *Recording) Rank(all []Place, every int64) (sentence string) {
-	growing, whole := 0, int64(0)
+// block in every bytes is sampled, in the mean. It returns a sentence about the first of those that have grown, without a
+// period, or "", and by how much that has grown.
+func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
+	growing := 0
 	for i := range all {
 		p := &all[i]
 		since, more, ok := Grew(p.At, r.Moments, every)
 		if !ok || p.Bytes < r.inUse()/100 {
 			continue
 		}
-		growing, whole, p.more = growing+1, whole+more, more
+		growing, p.more = growing+1, more
+		p.deviation = int64(math.Sqrt(float64(every) * float64(2*p.Bytes-more))) // of the difference of two estimates
 		if p.Grew = "from the start on"; since > r.Moments[len(r.Moments)-1].At/6 {
 			p.Grew = "from about " + seconds(since) + " on"
 		}
@@ -41,17 +43,22 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string) {
 	r.Places = slices.Concat(all[:min(growing, mostGrowing)], all[others:])
 	r.Places = r.Places[:min(len(r.Places), mostPlaces)]
 	if growing == 0 {
-		return ""
+		return "", 0
 	}
-	where := "at " + all[0].Name
+	p := &all[0]
+	sentence = "C memory grew until the end at " + p.Name
+	if p.Caller != "" {
+		sentence += ", called by " + p.Caller
+	}
+	sentence += ", by " + figure.Bytes(float64(p.more))
+	if every > 1 {
+		sentence += " ± " + figure.Bytes(float64(p.deviation))
+	}
+	sentence += " " + strings.Replace(p.Grew, "about ", "", 1)
 	if growing > 1 {
-		where = fmt.Sprintf("in %d places", growing)
+		sentence += fmt.Sprintf(", and less at %s", figure.Plural(growing-1, "other place"))
 	}
-	half := 0 // the last moment of the first half
-	for half+1 < len(r.Moments) && r.Moments[half+1].At <= r.Moments[len(r.Moments)-1].At/2 {
-		half++
-	}
-	return fmt.Sprintf("C memory grew until the end %s, by %s from %s on", where, figure.Bytes(float64(whole)), seconds(r.Moments[half].At))
+	return sentence, p.more
 }
 
 // seconds writes a time as page.js does.
@@ -83,32 +90,40 @@ func (r *Recording) line(p Place) string {
 	return string(b[:len(b)-1])
 }
 
-// Grew reports whether what a place has in use, at each moment, has grown until the end, and about since when. One block in
-// every bytes is sampled, in the mean.
+// Grew reports whether what a place has in use, at each moment, has grown until the end, by how much and about since when. One
+// block in every bytes is sampled, in the mean.
 //
 //  1. At the end there is more than at any moment of the first three quarters of the time.
-//  2. What is more than the most of the first half is 1.5 times the standard deviation of a difference of samples, or more: a leak
-//     of 20 MiB is found nearly always if one byte in 512 KiB is sampled, and a full cache that large is not accused.
+//  2. It is more than the most of the first half, with a certainty of 95 %: samples of a level would be so many more than
+//     before in one of 20 cases, by the normal approximation with its correction for small numbers. So is the mean of the
+//     last quarter, and a line through the last half rises, which is not so where blocks of any size are replaced.
 //  3. It began where a line that is level and then rises fits best. A rise of which more than half comes in one step,
 //     such as a table that is read at the start, is not looked at.
+//  4. It has never fallen by half of its rise, as what is emptied again and again does, and the last quarter of the time of
+//     the rise has a sixteenth of it or more: what has stopped does not grow.
 //
 // Whether it is a leak, or a cache that is not full yet, the numbers do not say.
-func Grew(at []int64, moments []Moment, every int64) (since time.Duration, more int64, ok bool) {
+func Grew(at []int64, moments []Moment, every int64) (since time.Duration, by int64, ok bool) {
 	n := len(moments)
 	if len(at) != n || n < 8 {
 		return 0, 0, false
 	}
 	whole, end := moments[n-1].At, at[n-1]
 	var half, later int64
-	for i, b := range at[:n-1] {
-		if moments[i].At <= whole/2 {
+	last, lasts := int64(0), int64(0) // the sum of the last quarter, and how many
+	for i, b := range at {
+		switch {
+		case moments[i].At <= whole/2:
 			half = max(half, b)
-		} else if moments[i].At <= whole/4*3 {
+		case moments[i].At <= whole/4*3:
 			later = max(later, b)
+		default:
+			last, lasts = last+b, lasts+1
 		}
 	}
-	more = end - half
-	if end <= later || more <= 0 || float64(more) < 1.5*math.Sqrt(float64(every)*float64(end+half)) {
+	mean := last / lasts  // the end is one of them
+	const certain = 1.645 // standard deviations
+	if end <= later || mean <= half || float64(end-half-every) < certain*math.Sqrt(float64(every)*float64(end+half)) {
 		return 0, 0, false
 	}
 	first := 0
@@ -117,7 +132,31 @@ func Grew(at []int64, moments []Moment, every int64) (since time.Duration, more 
 			first = i
 		}
 	}
-	return moments[first+bend(at[first:], moments[first:])].At, more, true
+	first += bend(at[first:], moments[first:])
+	since, by = moments[first].At, end-at[first]
+	var most, fell, before int64 // before the last quarter
+	for i := range at {
+		most = max(most, at[i])
+		fell = max(fell, most-at[i])
+		if moments[i].At <= whole-(whole-since)/4 {
+			before = at[i]
+		}
+	}
+	if by <= 0 || fell > by/2 || end-before <= 0 || end-before < by/16 || !rises(at[n/2:], moments[n/2:]) {
+		return 0, 0, false
+	}
+	return since, by, true
+}
+
+// rises reports whether a line through the points rises by three times its standard error.
+func rises(at []int64, moments []Moment) bool {
+	var n, x, y, xx, xy, yy float64
+	for i, bytes := range at {
+		t, v := moments[i].At.Seconds(), float64(bytes)
+		n, x, y, xx, xy, yy = n+1, x+t, y+v, xx+t*t, xy+t*v, yy+v*v
+	}
+	sxx, sxy, syy := xx-x*x/n, xy-x*y/n, yy-y*y/n
+	return sxy > 0 && sxy*sxy > 9*max(0, syy*sxx-sxy*sxy)/max(n-2, 1)
 }
 
 // bend returns the moment until which a line is level that rises from there on, and fits best: the sum of the squares of

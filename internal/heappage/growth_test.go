@@ -37,6 +37,10 @@ func TestGrew(t *testing.T) {
 		{"and is dropped", func(s float64) float64 { return max(0, 10-s) }, false, 0},
 		{"a wave", func(s float64) float64 { return 5 + math.Sin(s) }, false, 0},
 		{"that has ended", func(s float64) float64 { return min(s, 9) }, false, 0},
+		{"what is emptied again and again", func(s float64) float64 { return 8 * math.Mod(s, 1.75) }, false, 0},
+		{"and ends full", func(s float64) float64 { return 8 * math.Mod(s, 1.9) }, false, 0},
+		{"one that filled late", func(s float64) float64 { return 10 * min(max(s-6, 0), 1) }, false, 0},
+		{"blocks of any size that are replaced", func(s float64) float64 { return 70 + 25*math.Sin(97*s)*math.Sin(31*s) }, false, 0},
 		{"nothing", func(float64) float64 { return 0 }, false, 0},
 	} {
 		at := make([]int64, len(moments))
@@ -77,14 +81,15 @@ func TestRank(t *testing.T) {
 	}
 	all = append(all, place("small", func(i int) int { return i / 32 })) // less than a hundredth of all
 	all[3] = place("grows4", func(i int) int { return max(0, i-40) })
-	if got, want := r.Rank(all, 1), "C memory grew until the end in 6 places, by 160 MiB from 6.4 s on"; got != want {
-		t.Errorf("%q, want %q", got, want)
+	all[5].Caller = "main.calls"
+	if got, by := r.Rank(all, 1); got != "C memory grew until the end at grows6, called by main.calls, by 96.0 MiB from the start on, and less at 5 other places" || by != 96*mib {
+		t.Errorf("%q, %d", got, by)
 	}
 	got := ""
 	for _, p := range r.Places {
 		got += p.Name + ": " + p.Grew + "; "
 	}
-	if want := "grows6: from the start on; grows5: from the start on; grows3: from the start on; grows4: from about 8.0 s on; grows2: from the start on; level3: ; level2: ; "; got != want {
+	if want := "grows6: from the start on; grows5: from the start on; grows3: from the start on; grows2: from the start on; grows4: from about 8.0 s on; level3: ; level2: ; "; got != want {
 		t.Errorf("the places are %s, want %s", got, want)
 	}
 	page := written(t, r)
@@ -97,9 +102,9 @@ func TestRank(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]Place{place("level", func(int) int { return 50 }), {Name: "of no moments", Bytes: mib}}, ""},
-		{[]Place{place("f f.go:1", func(i int) int { return i })}, "C memory grew until the end at f f.go:1, by 32.0 MiB from 6.4 s on"},
+		{[]Place{place("f f.go:1", func(i int) int { return i })}, "C memory grew until the end at f f.go:1, by 64.0 MiB from the start on"},
 	} {
-		if got := r.Rank(row.all, 1); got != row.want || len(r.Places) != len(row.all) {
+		if got, _ := r.Rank(row.all, 1); got != row.want || len(r.Places) != len(row.all) {
 			t.Errorf("%q of %d places, want %q", got, len(r.Places), row.want)
 		}
 		written(t, r)

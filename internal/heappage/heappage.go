@@ -64,9 +64,10 @@ type Place struct {
 	Bytes  int64
 	Blocks int64
 	At     []int64 // bytes in use, by moment, or nil
+	Caller string  // the function that has called the place, or ""
 	Grew   string  // since when, if that has grown until the end; Rank sets it
 
-	more int64 // bytes at the end beyond the most of the first half of the time
+	more, deviation int64 // the bytes by which it has grown, and their standard deviation
 }
 
 // A Series is a part of the resident memory over time.

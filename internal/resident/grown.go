@@ -12,7 +12,7 @@ const leastGrowth = 8 << 20
 // than malloc does, so they are named in place of C if they explain half of its growth.
 func (j *judge) grows() (list []Verdict) {
 	part := func(k Kind) (Growth, bool) {
-		return grown(j.all, leastGrowth, func(p *Point) int64 { return p.parts[k] })
+		return j.past.grown(j.all, leastGrowth, func(p *Point) int64 { return p.parts[k] })
 	}
 	c, cGrows := j.cGrowth()
 	if cGrows {
@@ -26,9 +26,15 @@ func (j *judge) grows() (list []Verdict) {
 			Do:       "call inspect.SetRate, and see inspect.WriteHeap: which calls have allocated what was not freed",
 		})
 	}
-	if g, ok := grown(j.all, leastGrowth, func(p *Point) int64 { return p.live }); ok {
+	if g, ok := j.past.grown(j.all, leastGrowth, func(p *Point) int64 { return p.live }); ok {
 		list = append(list, Verdict{
 			About: AboutGoGrows, Bytes: g.By, Sentence: fmt.Sprintf("Go: %s reachable and growing%s", text(j.r.Go.Live), by(g)),
+			Do: "compare two heap profiles of net/http/pprof: go tool pprof -diff_base",
+		})
+	}
+	if g, ok := part(GoInUse); ok && j.isOther() { // of which only the size is known
+		list = append(list, Verdict{
+			About: AboutGoGrows, Bytes: g.By, Sentence: fmt.Sprintf("%s: %s and growing%s", j.noun(GoInUse), text(j.t.whole(GoInUse)), by(g)),
 			Do: "compare two heap profiles of net/http/pprof: go tool pprof -diff_base",
 		})
 	}
@@ -61,13 +67,13 @@ func (j *judge) cGrowth() (Growth, bool) {
 	case !j.now.mapped:
 		of = func(p *Point) int64 { return p.parts[Unseparated] }
 	}
-	return grown(j.all, least, of)
+	return j.past.grown(j.all, least, of)
 }
 
 // whoGrows says who makes C grow.
 func (j *judge) whoGrows(c Growth) Verdict {
 	name, n := j.mostGrown("pool ", func(h Holder) int64 { return h.Bytes })
-	owners, ownersGrow := grown(j.all, 16, func(p *Point) int64 { return p.holders["pool "+name].Count })
+	owners, ownersGrow := j.past.grown(j.all, 16, func(p *Point) int64 { return p.holders["pool "+name].Count })
 	v := Verdict{About: AboutCGrows, Bytes: c.By}
 	switch {
 	case name != "" && ownersGrow && n >= c.By/2:
@@ -118,10 +124,13 @@ func named(before, name string, n int64) string {
 	return before + name
 }
 
+// isOther reports whether the reading is of another process, of whose Go heap only the size is known.
+func (j *judge) isOther() bool { return j.r.Go == (Go{}) }
+
 // fileName names the largest part of a kind of files.
 func (j *judge) fileName(k Kind) string {
 	for _, p := range j.t.Parts {
-		if p.Kind == k && p.Name != k.String() {
+		if p.Kind == k && p.Name != k.String() && k != GoInUse {
 			return ", the most in " + p.Name
 		}
 	}

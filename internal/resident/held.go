@@ -24,6 +24,11 @@ func (j *judge) faults() (list []Verdict) {
 // of libraries are in the part as well, so some of it is not counted.
 func (j *judge) mallocFree() (v Verdict, ok bool) {
 	n := j.t.whole(MallocFree)
+	if j.past.Watched > 0 { // of a recording: what is filled again and again is not free for a quarter of the time
+		for i := len(j.past.points) * 3 / 4; i < len(j.past.points); i++ {
+			n = min(n, j.past.points[i].parts[MallocFree])
+		}
+	}
 	if !j.t.Mapped {
 		n -= 4<<20 + j.r.Kernel.Threads*(64<<10)
 	}
@@ -40,6 +45,9 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 		v.Sentence += fmt.Sprintf(" in %d arenas", arenas)
 	}
 	switch {
+	case arenas > 2 && !j.r.Malloc.Bounded && j.t.Mapped && 2*j.r.Mappings.named("malloc: [heap]") > j.r.Mappings.of(isMalloc).Resident:
+		v.Sentence += ", most of it in the main arena"
+		v.Do = "call libc.Trim, which gives whole free pages back; the number of the other arenas does not matter"
 	case arenas > 2 && !j.r.Malloc.Bounded:
 		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment), or call libc.Trim"
 	case arenas == 0 && !j.r.Malloc.Bounded:
@@ -161,8 +169,12 @@ func (j *judge) threadStacks() (v Verdict, ok bool) {
 
 // threads is the verdict about stacks of threads.
 func (j *judge) threads(n int64, growing string) Verdict {
+	count := "threads"
+	if j.r.Kernel.Threads > 0 {
+		count = fmt.Sprint(j.r.Kernel.Threads, " threads")
+	}
 	return Verdict{
-		About: AboutThreads, Bytes: n, Sentence: fmt.Sprintf("%d threads have %s of stacks%s", j.r.Kernel.Threads, text(j.t.whole(ThreadStacks)), growing),
+		About: AboutThreads, Bytes: n, Sentence: fmt.Sprintf("%s have %s of stacks%s", count, text(j.t.whole(ThreadStacks)), growing),
 		Do: "bound how many goroutines call C at a time: one that blocks there has a thread; or a library has started them",
 	}
 }

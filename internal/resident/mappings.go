@@ -57,6 +57,9 @@ const (
 	// From here on a mapping of nobody is worth a part of its own.
 	largeMapping = 1 << 20
 
+	// No thread has a smaller stack: PTHREAD_STACK_MIN.
+	leastStack = 16 << 10
+
 	// Linear memory of wasm is in a reservation of some GiB, so that an index of 32 bits cannot leave it.
 	sandboxReservation = 1 << 30
 
@@ -67,6 +70,7 @@ const (
 // A Classifier knows the process whose mappings are summed. The functions may be nil.
 type Classifier struct {
 	Program string // the path of its program
+	Most    int64  // of bytes of text that are read; 0 is 4 MiB
 
 	InGo    func(addr uint64) bool           // the address is in the Go heap
 	OfCheap func(start, end uint64) bool     // the mapping has memory of package cheap
@@ -81,12 +85,12 @@ type ofMalloc struct {
 }
 
 // Sum adds up the mappings that from lists in the form of /proc/PID/smaps, by name. It returns nil if
-// there are none, or more than 4 MiB of text.
+// there are none, or more text than Most.
 //
 // A mapping without a name is told by its address and by its neighbours. The kernel makes one mapping of
 // two that are next to each other, so a part of a mapping may be of another kind.
 func (p *Classifier) Sum(from io.Reader) *Mappings {
-	limited := &io.LimitedReader{R: from, N: mostText}
+	limited := &io.LimitedReader{R: from, N: cmp.Or(p.Most, mostText)}
 	var all []procfs.Mapping
 	err := procfs.Mappings(limited, func(m procfs.Mapping) bool { all = append(all, m); return true })
 	if err != nil || limited.N <= 0 {
@@ -172,6 +176,16 @@ func (m *Mappings) of(is mapping) (sum Sum) {
 	return sum
 }
 
+// named returns the resident bytes of the mappings of a name.
+func (m *Mappings) named(name string) int64 {
+	for _, s := range m.List {
+		if s.Name == name {
+			return s.Resident
+		}
+	}
+	return 0
+}
+
 // large returns the resident bytes of large mappings of nobody.
 func (m *Mappings) large() int64 { return m.of(isAnonymous).large }
 
@@ -201,7 +215,7 @@ func (p *Classifier) kind(all []procfs.Mapping, i int) (is mapping, name string)
 		return isMalloc, "malloc: arenas"
 	case inaccessible(v):
 		return isReserved, "reserved, without memory"
-	case v.Write && inaccessible(was) && was.End > was.Start && was.End-was.Start <= 64<<10:
+	case v.Write && inaccessible(was) && was.End > was.Start && was.End-was.Start <= 64<<10 && v.End-v.Start >= leastStack:
 		return isThread, "stacks of threads" // behind a guard
 	case strings.HasPrefix(was.Name, "/") && v.Write:
 		return p.kindOfName(was) // variables that are zero at first

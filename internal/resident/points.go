@@ -1,6 +1,9 @@
 package resident
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A Point is what is kept of a reading, so that growth can be told.
 type Point struct {
@@ -39,6 +42,10 @@ func (h Holder) plus(o Holder) Holder { return Holder{o.Name, h.Bytes + o.Bytes,
 type History struct {
 	points []Point
 	apart  time.Duration
+
+	// A recording is shorter than the life of a server. These are the least time between two points, and the
+	// least that growth is told of; 0 is a second, and 20.
+	Apart, Watched time.Duration
 }
 
 const (
@@ -49,7 +56,7 @@ const (
 // Add adds a point, unless the last one is too close.
 func (h *History) Add(p Point) {
 	n := len(h.points)
-	if n > 0 && p.time.Sub(h.points[n-1].time) < max(h.apart, leastApart) {
+	if n > 0 && p.time.Sub(h.points[n-1].time) < max(h.apart, cmp.Or(h.Apart, leastApart)) {
 		return
 	}
 	if n == mostPoints {
@@ -58,7 +65,7 @@ func (h *History) Add(p Point) {
 		}
 		clear(h.points[n/2:])
 		h.points = h.points[:n/2]
-		h.apart = 2 * max(h.apart, leastApart)
+		h.apart = 2 * max(h.apart, cmp.Or(h.Apart, leastApart))
 	}
 	h.points = append(h.points, p)
 }
@@ -81,9 +88,9 @@ const (
 // before, if it rises in both. So what is filled once does not grow
 // at the end, and what goes up and down, such as garbage, does not grow. The points are all, or the last half
 // or quarter, so that growth is seen that has begun late.
-func grown(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
+func (h *History) grown(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
 	for _, part := range []int{1, 2, 4} {
-		if g, ok := steady(all[len(all)-(len(all)+part-1)/part:], least, of); ok {
+		if g, ok := h.steady(all[len(all)-(len(all)+part-1)/part:], least, of); ok {
 			return g, true
 		}
 	}
@@ -100,9 +107,9 @@ func (h *History) until(now *Point) []Point {
 }
 
 // steady is grown for a list of points.
-func steady(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
+func (h *History) steady(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
 	n := len(all)
-	if n < leastPoints || all[n-1].time.Sub(all[0].time) < leastWatched {
+	if n < leastPoints || all[n-1].time.Sub(all[0].time) < cmp.Or(h.Watched, leastWatched) {
 		return g, false
 	}
 	g = Growth{By: of(&all[n-1]) - of(&all[0]), Over: all[n-1].time.Sub(all[0].time)}

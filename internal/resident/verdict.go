@@ -56,6 +56,7 @@ type judge struct {
 	r     *Reading
 	t     Table
 	now   Point
+	past  *History
 	all   []Point // those before now, and now
 	whole int64   // resident and swapped out
 	much  int64   // from here on a part may be a fault
@@ -81,7 +82,7 @@ func Judge(r *Reading, past *History) Verdict {
 	if past == nil {
 		past = new(History)
 	}
-	j := &judge{r: r, t: r.Table(), now: r.Point()}
+	j := &judge{r: r, t: r.Table(), now: r.Point(), past: past}
 	j.all = past.until(&j.now)
 	if j.t.Resident == 0 {
 		return Verdict{About: AboutUnknown, Sentence: "this system does not say what is resident"}
@@ -101,6 +102,9 @@ func Judge(r *Reading, past *History) Verdict {
 		}
 		if most.About != "" {
 			most.Fault = true
+			if n := j.t.whole(GoInUse); j.isOther() && n > most.Bytes && most.About == AboutMallocFree {
+				most.Sentence += fmt.Sprintf("; the Go heap has %s", text(n))
+			}
 			return most
 		}
 	}
@@ -155,13 +159,16 @@ func (j *judge) largest() Verdict {
 	switch {
 	case most == Rest && n > j.whole/2:
 		v.About, v.Sentence, v.Do = AboutUnknown, fmt.Sprintf("it cannot be told what %s of %s are for", text(n), text(j.whole)), "see the table mappings"
+	case most == GoInUse && j.isOther() && n > j.whole/2 && n >= leastFault:
+		v.Sentence = fmt.Sprintf("of %s the most, %s, is the Go heap: objects, garbage, free memory and stacks of goroutines, which are not told apart from outside", text(j.whole), text(n))
+		v.Do = "see the profiles heap and goroutine of net/http/pprof, if it is too much"
 	case most == Unseparated && n > max(j.whole/2, leastFault):
 		v.Sentence = fmt.Sprintf("%s of %s are neither Go's nor cheap's", text(n), text(j.whole))
 	case most == CInUse && len(j.r.C.Libraries) > 0:
 		l := j.r.C.Libraries[0]
 		v.Sentence += fmt.Sprintf(", about %s of it by %s", text(l.Bytes), l.Name)
 	}
-	if len(j.all) < leastPoints && (most == CInUse || most == MallocAll || most == Unseparated || most == GoInUse) {
+	if len(j.all) < leastPoints && j.past.Watched == 0 && (most == CInUse || most == MallocAll || most == Unseparated || most == GoInUse) {
 		v.Sentence += "; whether it grows can be told after some more looks"
 	}
 	return v
@@ -178,8 +185,11 @@ var nouns = [kinds]string{
 
 // noun returns nouns[k], unless that may be wrong.
 func (j *judge) noun(k Kind) string {
-	if k == Mapped && j.unread() {
+	switch {
+	case k == Mapped && j.unread():
 		return "in large mappings, or in blocks of malloc, whose headers were not all read"
+	case k == GoInUse && j.isOther():
+		return "the Go heap, of which only the size is seen from outside"
 	}
 	return nouns[k]
 }

@@ -263,10 +263,10 @@ func TestHistory(t *testing.T) {
 		}
 	}
 	now := Point{time: start.Add(20_000 * time.Second), live: 20_000 << 20}
-	if g, ok := grown(h.until(&now), leastGrowth, func(p *Point) int64 { return p.live }); !ok || g.By != 20_000<<20 || g.Over != 20_000*time.Second {
+	if g, ok := h.grown(h.until(&now), leastGrowth, func(p *Point) int64 { return p.live }); !ok || g.By != 20_000<<20 || g.Over != 20_000*time.Second {
 		t.Errorf("growth is %+v, %v", g, ok)
 	}
-	if g, ok := grown(h.until(&now), leastGrowth, func(p *Point) int64 { return p.routine }); ok {
+	if g, ok := h.grown(h.until(&now), leastGrowth, func(p *Point) int64 { return p.routine }); ok {
 		t.Errorf("what does not grow has grown by %+v", g)
 	}
 }

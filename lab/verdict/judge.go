@@ -56,7 +56,7 @@ func (p planted) judge(sentence string) string {
 		return "it has not " + must
 	}
 	for _, pattern := range []string{not, p.not} {
-		if pattern != "" && matches(pattern, sentence) {
+		if pattern != "" && matches(pattern, named.ReplaceAllString(sentence, "")) { // a function may be called besideArenas
 			return "it has " + regexp.MustCompile("(?i)"+pattern).FindString(sentence)
 		}
 	}
