@@ -26,6 +26,10 @@ type blocks struct {
 	arenas map[uint64]bool // the addresses of arenas
 	unread bool            // a header was not read: the kernel does not permit it, or there are too many
 
+	// What began in a mapping and goes on in the next ones, which differ in how they are locked or advised.
+	until   uint64 // where it ends
+	isArena bool   // it is the heap of an arena, and else a block
+
 	// What the kernel says of some pages, eight bytes each.
 	pagemap *os.File // /proc/PID/pagemap, once it is needed
 	pages   [4096]byte
@@ -46,29 +50,47 @@ const (
 	mostSkipped = 4096
 )
 
-// in returns how many bytes of a mapping are in heaps of arenas, and how many are blocks.
-func (b *blocks) in(m *procfs.Mapping) (f ofMalloc) {
+// in returns how many bytes of a mapping are in heaps of arenas, and how many are blocks. Mappings come in the order of
+// addresses; end is where the last of those ends that follow each other without a gap.
+func (b *blocks) in(m *procfs.Mapping, end uint64) (f ofMalloc) {
+	from := m.Start
+	if n := min(b.until, m.End); n > from {
+		if b.isArena {
+			f.arenas = int64(n - from)
+		} else {
+			f.blocks = int64(n - from)
+		}
+		from = n
+	}
 	if m.Resident == 0 || !m.Read || !m.Write || strconv.IntSize != 64 {
 		return f
 	}
-	from := m.Start
 	all := m.Resident == int64(m.End-m.Start)
 	var one [1]uint64
-	for at := (m.Start + mallocArena - 1) &^ (mallocArena - 1); at < m.End; at += mallocArena {
+	for at := (from + mallocArena - 1) &^ (mallocArena - 1); at < m.End; at += mallocArena {
 		if len(b.resident(one[:0], 1, at, at+1, all)) == 0 {
 			continue
 		}
-		n := b.heap(at, m.End)
+		n := b.heap(at, end)
 		if n == 0 {
 			continue
 		}
-		f.arenas += int64(n)
-		f.blocks += b.chunks(from, at, all)
-		from = at + n
+		f.blocks += b.chunks(from, at, at, all)
+		from = b.take(at+n, m.End, true)
+		f.arenas += int64(from - at)
 	}
-	f.blocks += b.chunks(from, m.End, all)
+	f.blocks += b.chunks(from, m.End, end, all)
 	f.sure = !b.unread
 	return f
+}
+
+// take returns where what ends at until ends in a mapping, and notes what goes on behind that.
+func (b *blocks) take(until, end uint64, isArena bool) uint64 {
+	if until <= end {
+		return until
+	}
+	b.until, b.isArena = until, isArena
+	return end
 }
 
 // heap returns how many bytes below end are in the heap of an arena that begins at an address, or 0.
@@ -89,9 +111,9 @@ func (b *blocks) heap(at, end uint64) uint64 {
 	return min(accessible, end-at)
 }
 
-// chunks returns how many bytes from one address to another are blocks. all says that each page is resident. After
-// a page that is no header it looks at more of them at a time.
-func (b *blocks) chunks(at, end uint64, all bool) (n int64) {
+// chunks returns how many bytes from one address to another are blocks, which may go on to last. all says that each page
+// is resident. After a page that is no header it looks at more of them at a time.
+func (b *blocks) chunks(at, end, last uint64, all bool) (n int64) {
 	page := uint64(unix.Getpagesize())
 	pages := make([]uint64, 0, pagesAtOnce)
 	var headers [pagesAtOnce][2]uint64
@@ -103,9 +125,9 @@ func (b *blocks) chunks(at, end uint64, all bool) (n int64) {
 		found, read := false, b.readAll(pages, &headers)
 		for i := range read {
 			size := headers[i][1] &^ flagBits
-			if headers[i][0] == 0 && headers[i][1]&flagBits == isMmapped && size != 0 && size%page == 0 && size <= end-pages[i] {
-				at, most, found = pages[i]+size, 1, true
-				n += int64(size)
+			if headers[i][0] == 0 && headers[i][1]&flagBits == isMmapped && size != 0 && size%page == 0 && size <= last-pages[i] {
+				at, most, found = b.take(pages[i]+size, end, false), 1, true
+				n += int64(at - pages[i])
 				break
 			}
 		}

@@ -30,16 +30,16 @@ func TestUnread(t *testing.T) {
 	b := blocks{pid: os.Getpid()}
 	defer b.close()
 	if strconv.IntSize != 64 {
-		if b.in(m); b.unread || b.reads != 0 {
+		if b.in(m, m.End); b.unread || b.reads != 0 {
 			t.Errorf("headers of 64 bits are looked for in a process of 32: %d reads", b.reads)
 		}
 		return
 	}
-	if b.in(m); b.unread || b.reads == 0 {
+	if b.in(m, m.End); b.unread || b.reads == 0 {
 		t.Errorf("after %d reads: %v", b.reads, b.unread)
 	}
 	b.reads = mostReads
-	if b.in(m); !b.unread {
+	if b.in(m, m.End); !b.unread {
 		t.Error("nothing says that headers were not read")
 	}
 	gone := blocks{pid: os.Getpid()}
@@ -90,8 +90,20 @@ func TestBlocksAmongOthers(t *testing.T) {
 	m := &procfs.Mapping{Start: start, End: start + uint64(len(text)), Resident: int64(resident * page), Read: true, Write: true}
 	b := blocks{pid: os.Getpid()}
 	defer b.close()
-	if of := b.in(m); of.blocks != want || !of.sure {
+	if of := b.in(m, m.End); of.blocks != want || !of.sure {
 		t.Errorf("%+v, want %d bytes in blocks", of, want)
+	}
+	// A part of a block is locked, so it is a mapping of its own.
+	parts := blocks{pid: os.Getpid()}
+	defer parts.close()
+	var sum int64
+	from := start
+	for _, to := range []uint64{start + uint64(110*page), start + uint64(125*page), m.End} {
+		sum += parts.in(&procfs.Mapping{Start: from, End: to, Resident: int64(page), Read: true, Write: true}, m.End).blocks
+		from = to
+	}
+	if sum != want {
+		t.Errorf("%d bytes in blocks that lie in three mappings, want %d", sum, want)
 	}
 	in := make([]byte, pages)
 	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(start), uintptr(len(text)), uintptr(unsafe.Pointer(unsafe.SliceData(in)))); errno != 0 {

@@ -10,6 +10,6 @@ type blocks struct {
 	unread bool
 }
 
-func (*blocks) in(*procfs.Mapping) (f ofMalloc) { return f }
+func (*blocks) in(*procfs.Mapping, uint64) (f ofMalloc) { return f }
 
 func (*blocks) close() {}

@@ -3,6 +3,7 @@ package resident
 import (
 	"cmp"
 	"io"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -70,11 +71,13 @@ const (
 // A Classifier knows the process whose mappings are summed. The functions may be nil.
 type Classifier struct {
 	Program string // the path of its program
-	Most    int64  // of bytes of text that are read; 0 is 4 MiB
 
-	InGo    func(addr uint64) bool           // the address is in the Go heap
-	OfCheap func(start, end uint64) bool     // the mapping has memory of package cheap
-	Malloc  func(m *procfs.Mapping) ofMalloc // what malloc has of a mapping
+	InGo    func(addr uint64) bool       // the address is in the Go heap
+	OfCheap func(start, end uint64) bool // the mapping has memory of package cheap
+	Whole   bool                         // the list is read however long it is
+
+	// Malloc says what malloc has of a mapping, behind which others follow without a gap until end.
+	Malloc func(m *procfs.Mapping, end uint64) ofMalloc
 }
 
 // ofMalloc says how many bytes of a mapping are of malloc.
@@ -85,24 +88,34 @@ type ofMalloc struct {
 }
 
 // Sum adds up the mappings that from lists in the form of /proc/PID/smaps, by name. It returns nil if
-// there are none, or more text than Most.
+// there are none, or, unless Whole is set, more than 4 MiB of text.
 //
 // A mapping without a name is told by its address and by its neighbours. The kernel makes one mapping of
 // two that are next to each other, so a part of a mapping may be of another kind.
 func (p *Classifier) Sum(from io.Reader) *Mappings {
-	limited := &io.LimitedReader{R: from, N: cmp.Or(p.Most, mostText)}
+	limited := &io.LimitedReader{R: from, N: mostText}
+	if p.Whole {
+		limited.N = math.MaxInt64
+	}
 	var all []procfs.Mapping
 	err := procfs.Mappings(limited, func(m procfs.Mapping) bool { all = append(all, m); return true })
 	if err != nil || limited.N <= 0 {
 		return nil
 	}
+	var end uint64 // of the mappings like this one that follow it
 	m := &Mappings{}
 	byName := map[string]*Sum{}
 	for i := range all {
 		is, name := p.kind(all, i)
 		v := all[i]
 		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc || is == isSandbox) && p.Malloc != nil {
-			of := p.Malloc(&v)
+			if end <= v.Start {
+				end = v.End
+				for j := i + 1; j < len(all) && all[j].Start == end && all[j].Name == "" && all[j].Write; j++ {
+					end = all[j].End
+				}
+			}
+			of := p.Malloc(&v, end)
 			if is == isMalloc && of.sure { // it has the address of an arena, and is something else
 				is, name = isAnonymous, "other anonymous"
 			}

@@ -37,7 +37,7 @@ func MappingsOf(pid int, program string, isGo bool) *Mappings {
 	}
 	defer f.Close()
 	b := blocks{pid: pid}
-	p := Classifier{Program: program, Malloc: b.in, Most: 256 << 20} // 400,000 mappings
+	p := Classifier{Program: program, Malloc: b.in, Whole: true}
 	if isGo {
 		p.InGo = func(addr uint64) bool { return addr >= 1<<32 && addr < goBelow() }
 	}

@@ -146,7 +146,7 @@ func TestAlignedAsArenas(t *testing.T) {
 		[3]any{"7f0400000000-7f0401000000 rw-p", 6 << 10, 0},
 		[3]any{"7f0401000000-7f0404000000 ---p", 0, 0},
 	)
-	p := &Classifier{Malloc: func(m *procfs.Mapping) ofMalloc {
+	p := &Classifier{Malloc: func(m *procfs.Mapping, _ uint64) ofMalloc {
 		if m.Start == 0x7f0400000000 {
 			return ofMalloc{arenas: 16 << 20, sure: true}
 		}
@@ -170,6 +170,9 @@ func TestNoMappings(t *testing.T) {
 			t.Errorf("%.20q is taken for a list of mappings: %+v", text, m.All)
 		}
 	}
+	if m := (&Classifier{Whole: true}).Sum(strings.NewReader(long)); m == nil || m.All.Count != mostText/100 {
+		t.Errorf("all of a long list: %+v", m)
+	}
 	if f, err := os.Open("/proc/self/smaps"); err == nil {
 		defer f.Close()
 		if m := new(Classifier).Sum(f); m == nil || m.All.Resident < 1<<20 {
@@ -179,6 +182,6 @@ func TestNoMappings(t *testing.T) {
 }
 
 // blocksOf takes the first n bytes of each mapping for blocks.
-func blocksOf(n int64) func(*procfs.Mapping) ofMalloc {
-	return func(*procfs.Mapping) ofMalloc { return ofMalloc{blocks: n} }
+func blocksOf(n int64) func(*procfs.Mapping, uint64) ofMalloc {
+	return func(*procfs.Mapping, uint64) ofMalloc { return ofMalloc{blocks: n} }
 }
