@@ -602,6 +602,8 @@ func TestOff(t *testing.T) {
 		{"environment", "CHEAP_CMEM is off", nil, nil, []string{"CHEAP_CMEM=off"}},
 		{"static", "link it without -static", []string{"-ldflags=-linkmode=external -extldflags=-static"}, nil, nil},
 		{"tag", "without it", []string{"-tags=cheap_nocmem"}, nil, nil},
+		{"address", "is built with a sanitizer", nil, []string{"CGO_CFLAGS=-O1 -fsanitize=address", "CGO_LDFLAGS=-fsanitize=address"}, []string{"ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1"}},
+		{"thread", "is built with a sanitizer", nil, []string{"CGO_CFLAGS=-O1 -fsanitize=thread", "CGO_LDFLAGS=-fsanitize=thread"}, []string{"TSAN_OPTIONS=allocator_may_return_null=1"}},
 		{"musl static", "link it without -static", []string{"-ldflags=-linkmode=external -extldflags=-static"}, []string{"CC=musl-gcc"}, nil},
 	} {
 		if row.env != nil && !*builds {

@@ -72,7 +72,7 @@
 //
 // It needs Linux and cgo; [Off] says in a sentence why it does nothing elsewhere: without cgo, with
 // the build tags cheap_nocmem, asan and msan, with CHEAP_CMEM=off in
-// the environment, in a program that is linked with -static or brings a malloc of its own, and in a
+// the environment, in a program whose C code is built with -fsanitize, that is linked with -static or brings a malloc of its own, and in a
 // library or plugin of a program that does not have it. In the child of a fork nothing is sampled until it calls
 // exec.
 //

@@ -65,11 +65,27 @@
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define hidden __attribute__((visibility("hidden")))
 
+// A sanitizer of the compiler has functions of its own with these names, and calls them before it is ready for code
+// that is built with it, as this package is then.
+#ifndef __has_feature
+#define __has_feature(x) 0 // GCC has macros instead
+#endif
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__ || __has_feature(address_sanitizer) || \
+	__has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+#define SANITIZED
+#endif
+
 // EXPORT declares a function of this package, and that the process calls it as name: weak, because a
 // program may have its own.
+#ifdef SANITIZED
+#define EXPORT(ret, name, params, ours) \
+	ret ours params; \
+	ret name params __attribute__((weak));
+#else
 #define EXPORT(ret, name, params, ours) \
 	ret ours params; \
 	ret name params __attribute__((weak, alias(#ours), visibility("default")));
+#endif
 
 // Variables that another process reads, if there is a file that both have mapped: they lie in pages
 // of their own, which that file replaces.

@@ -17,6 +17,9 @@ const char *cmem_off(void) { return off; }
 
 static const char *why_off(void) {
 	const char *e = getenv("CHEAP_CMEM");
+#ifdef SANITIZED
+	return "the C code of the program is built with a sanitizer, which has a malloc of its own; leave -fsanitize out";
+#endif
 	if (!cmem_is_called() || dlsym(RTLD_NEXT, "malloc") == 0)
 		return getauxval(AT_BASE) == 0 // where the dynamic linker is
 			? "the program is linked statically, so no other malloc can be put in front of its own; link it without "
