@@ -60,7 +60,7 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	if err := command.Start(); err != nil {
 		return 0, usagef("%v", err)
 	}
-	signals.passTo(command.Process)
+	signals.passTo(command.Process, func() {})
 	if err := command.Wait(); err != nil && !errors.As(err, new(*exec.ExitError)) {
 		return 0, err
 	}

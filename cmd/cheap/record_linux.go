@@ -146,16 +146,16 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	if err != nil {
 		return 0, usagef("%v", err)
 	}
-	r.signals.passTo(child.Process)
+	look, stop := r.watchParts(child.Process.Pid)
+	r.signals.passTo(child.Process, look)
 	if listener != nil {
 		server := r.serve(listener)
 		defer server.Close()
 	}
-	stop := r.watchParts(child.Process.Pid)
 	err = child.Wait()
 	r.took = time.Since(began)
 	stop()
-	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok {
+	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok && r.parts.next == "" {
 		r.mostResident = mostResident(int64(usage.Maxrss) << 10)
 	}
 	code := exitCode(child.ProcessState)
@@ -210,9 +210,9 @@ func (r *recording) writeToFolder() error {
 	return err
 }
 
-// watchParts has the resident memory of the program watched until stop is called.
-func (r *recording) watchParts(pid int) (stop func()) {
-	r.parts = &parts{pid: pid, program: r.program.Path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: r.inUse, live: func() (bytes, deviation int64, ok bool) {
+// watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
+func (r *recording) watchParts(pid int) (look, stop func()) {
+	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), program: r.program.Path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: r.inUse, live: func() (bytes, deviation int64, ok bool) {
 		if !r.file.Started() || r.file.Off() != "" {
 			return 0, 0, false
 		}
@@ -221,7 +221,7 @@ func (r *recording) watchParts(pid int) (stop func()) {
 	}}
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() { defer close(ended); r.parts.watch(over) }()
-	return func() { close(over); <-ended }
+	return func() { r.parts.lookNow(over) }, func() { close(over); <-ended }
 }
 
 // inUse returns what each stack has in use, or nothing before the library has begun.

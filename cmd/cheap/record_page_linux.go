@@ -125,6 +125,9 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	page := &heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
 		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
+	for _, what := range r.parts.unrecorded() {
+		page.Facts = append(page.Facts, sentence(what))
+	}
 	if c.Samples == 0 {
 		page.Facts = append(page.Facts, "There is no sample, so no stack is shown: the program has allocated little. Sample more with -rate.")
 	} else {

@@ -5,6 +5,8 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,18 +25,27 @@ type parts struct {
 	live    func() (bytes, deviation int64, ok bool) // of the C heap
 	inUse   func() []float64                         // of each stack; see File.InUse
 
-	timeline timeline // only watch changes it
+	asked    chan chan struct{} // for a look at once; see lookNow
+	began    func() bool        // the library has begun
+	library  string             // a file that the program has mapped from then on
+	timeline timeline           // only watch changes it, and what follows
 	history  resident.History
+	forked   map[string]bool // the children of the last look, by process
 
-	mu     sync.Mutex        // guards all that follows
-	last   *resident.Reading // the last one
-	peak   *resident.Reading // when the most was resident
-	before int64             // the bytes that statm said last: it is looked at more often
-	atLast int64             // the least of the last two
+	mu      sync.Mutex        // guards all that follows
+	last    *resident.Reading // the last one
+	peak    *resident.Reading // when the most was resident
+	before  int64             // the bytes that statm said last: it is looked at more often
+	atLast  int64             // the least of the last two
+	next    string            // the program that took the place of this one, by exec, or ""
+	started []string          // programs that it has started
 }
 
 const (
 	partsEvery = 100 * time.Millisecond
+
+	// A program may end, or take most of its memory, in its first moments.
+	partsAtFirst, partsFirst = time.Second, 10 * time.Millisecond
 
 	// partsShare is the share of the time in which the list of mappings is read: one in so many.
 	partsShare = 20
@@ -49,12 +60,12 @@ const (
 func (p *parts) watch(over <-chan struct{}) {
 	const atLeast = 2 * time.Second
 	p.history = resident.History{Apart: partsEvery, Watched: leastRecorded}
-	ticks := time.NewTicker(partsEvery)
+	ticks := time.NewTicker(partsFirst)
 	defer ticks.Stop()
+	usual := time.After(partsAtFirst)
 	var last time.Time
 	var took time.Duration
 	statm := procfs.Open(fmt.Sprintf("/proc/%d/statm", p.pid))
-	status := procfs.Open(fmt.Sprintf("/proc/%d/status", p.pid))
 	for {
 		now := statm.Read(func(text []byte) int64 {
 			all, _ := procfs.Resident(text, int64(os.Getpagesize()))
@@ -65,14 +76,14 @@ func (p *parts) watch(over <-chan struct{}) {
 		if p.peak != nil {
 			most = p.peak.Mappings.All.Resident
 		}
-		if now > 0 {
+		if now > 0 && p.next == "" {
 			p.atLast, p.before = min(now, p.before), now
 		}
 		p.mu.Unlock()
 		due := now > 0 && p.timeline.due()
 		if since := time.Since(last); now > 0 && since >= partsShare*took && (now > most+most/10 || since > atLeast || due) {
 			last = time.Now()
-			p.look(status.Read(func(text []byte) int64 { return procfs.Count(text, "Threads") }))
+			p.look()
 			took = time.Since(last)
 		}
 		if due {
@@ -81,20 +92,52 @@ func (p *parts) watch(over <-chan struct{}) {
 		select {
 		case <-over:
 			return
+		case <-usual:
+			ticks.Reset(partsEvery)
+		case done := <-p.asked:
+			p.look()
+			close(done)
 		case <-ticks.C:
 		}
 	}
 }
 
+// lookNow has watch look, unless that has ended.
+func (p *parts) lookNow(over <-chan struct{}) {
+	done := make(chan struct{})
+	select {
+	case p.asked <- done:
+		<-done
+	case <-over:
+	}
+}
+
 // look reads the list of mappings.
-func (p *parts) look(threads int64) {
+func (p *parts) look() {
+	if p.next != "" {
+		return // what is there is of another program
+	}
+	began := p.began()
 	m := resident.MappingsOf(p.pid, p.program, p.isGo)
 	if m == nil {
 		return // the program has ended
 	}
+	if began && !slices.ContainsFunc(m.List, func(s resident.Sum) bool { return s.Name == p.library }) {
+		next, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid))
+		if err != nil {
+			return // it has ended meanwhile
+		}
+		p.mu.Lock()
+		p.next = next
+		p.mu.Unlock()
+		return
+	}
+	p.lookForPrograms()
 	r := &resident.Reading{Time: time.Now(), Mappings: m}
 	r.C.Live, r.C.Error, r.C.Known = p.live()
-	r.Kernel.Threads = threads
+	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid)); err == nil {
+		r.Kernel.Threads = procfs.Count(status, "Threads")
+	}
 	p.timeline.addPoint(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,6 +209,13 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 			v.Sentence += fmt.Sprintf("; %s were mapped without malloc, by %s", byteCount(g.mappedBy), g.mapped)
 		}
 	}
+	switch rest := p.unrecorded(); {
+	case len(rest) == 0 || v.Fault || v.Sentence == "":
+	case p.next != "":
+		v = resident.Verdict{About: resident.AboutUnknown, Sentence: rest[0]}
+	default:
+		v.Sentence += "; " + rest[0]
+	}
 	return v, v.Sentence != ""
 }
 
@@ -174,6 +224,53 @@ func grows(v resident.Verdict) bool { return strings.HasSuffix(string(v.About), 
 
 // leastUnseen is from how many bytes on the verdict is about what was not looked at.
 const leastUnseen = 16 << 20
+
+// lookForPrograms notes which programs run that this one has started. Those that end between two looks are missed.
+func (p *parts) lookForPrograms() {
+	forked := map[string]bool{}
+	defer func() { p.forked = forked }()
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", p.pid)) // none in some kernels
+	for _, list := range lists {
+		text, _ := os.ReadFile(list) // the thread may have ended
+		for _, pid := range strings.Fields(string(text)) {
+			program, err := os.Readlink("/proc/" + pid + "/exe")
+			if err != nil {
+				continue
+			}
+			if program == p.program && !p.forked[pid] { // before exec, or the child of a fork: the next look knows
+				forked[pid] = true
+				continue
+			}
+			forked[pid] = true
+			p.mu.Lock()
+			if !slices.Contains(p.started, program) {
+				p.started = append(p.started, program)
+			}
+			p.mu.Unlock()
+		}
+	}
+}
+
+// mostStarted is how many programs the report names.
+const mostStarted = 4
+
+// unrecorded says in sentences what the recording leaves out. The caller holds p.mu, or watch has ended.
+func (p *parts) unrecorded() (all []string) {
+	if p.next != "" {
+		all = append(all, fmt.Sprintf("the program became %s, by exec; what came then is not recorded", figure.Printable(p.next)))
+	}
+	if n := len(p.started); n > 0 {
+		var names []string
+		for _, s := range p.started[:min(n, mostStarted)] {
+			names = append(names, figure.Printable(filepath.Base(s)))
+		}
+		if n > mostStarted {
+			names = append(names, figure.Plural(n-mostStarted, "other program"))
+		}
+		all = append(all, "the program has started "+strings.Join(names, ", ")+"; what a program starts is not recorded")
+	}
+	return all
+}
 
 // mostParts is how many parts the report names.
 const mostParts = 6

@@ -22,8 +22,8 @@ func TestParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &parts{pid: os.Getpid(), program: program, isGo: true, live: func() (int64, int64, bool) { return 1 << 20, 0, true }}
-	p.look(9)
+	p := &parts{pid: os.Getpid(), program: program, isGo: true, live: func() (int64, int64, bool) { return 1 << 20, 0, true }, began: func() bool { return false }}
+	p.look()
 	runtime.KeepAlive(held)
 	var b strings.Builder
 	line := func(label, format string, args ...any) {

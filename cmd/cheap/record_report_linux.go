@@ -35,6 +35,11 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 		}
 		reportVerdict(r.verdict, profile, line)
 	}
+	if r.parts != nil {
+		for _, what := range r.parts.unrecorded() {
+			line("not all", "%s", what)
+		}
+	}
 	line("calls", "%s of malloc and its like, for %s; %s of free", figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)))
 	if c.Samples == 0 {
 		line("samples", "none: the program has allocated little; sample more with -rate")

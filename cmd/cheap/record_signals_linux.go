@@ -36,12 +36,15 @@ func takeSignals() *signals {
 }
 
 // passTo passes signals on to a program. Those that a terminal sends reach the program by
-// themselves.
-func (s *signals) passTo(to *os.Process) {
+// themselves. before is called before each that may end the program.
+func (s *signals) passTo(to *os.Process, before func()) {
 	s.done = make(chan struct{})
 	go func() {
 		defer close(s.done)
 		for sig := range s.c {
+			if sig != syscall.SIGPIPE && sig != syscall.SIGCONT && sig != syscall.SIGWINCH {
+				before()
+			}
 			if sig != syscall.SIGPIPE && !fromTerminal(sig) {
 				to.Signal(sig) // the program may have ended
 			}
