@@ -35,30 +35,34 @@ Examples:
 	cheap record -build libcheap.so
 	cheap record -library libcheap.so -o /dev/shm/heap.pb.gz ./server
 
-It needs Linux and a C compiler: it compiles a small
-library, which the dynamic linker loads into the program before all others, and
-which counts the calls of malloc and its like. So a program that is linked
-statically cannot be recorded, nor one that gets other rights when it starts:
-setuid, setgid, or with file capabilities. Where there is no compiler, -library
-takes a library that -build has made elsewhere, with a compiler for the C
-library of the program: CC=musl-gcc makes one for musl. What a run that was killed has left
-in /dev/shm and in the folder of temporary files, the next one removes.
+It needs Linux and a C compiler: it compiles a small library, and keeps it in the
+folder cheap of the user's cache. The dynamic linker loads it into the program
+before all others, and it counts the calls of malloc and its like. So a program
+that is linked statically cannot be recorded, nor one that gets other rights when
+it starts: setuid, setgid, or with file capabilities. Where there is no compiler,
+-library takes a library that -build has made elsewhere, with a compiler for the C
+library of the program: CC=musl-gcc makes one for musl. What a run that was killed
+has left in /dev/shm and in the folder of temporary files, the next one removes,
+and writes the profile to name-recovered.pb.gz, where -o was name.pb.gz.
 
 The profile has the stacks that have allocated, first the functions of C and
 then those of Go that have called them. Its sample types say what they have
 allocated, what was in use at the end, and, as peak_space, what was in use when
-the C heap held the most. The report at the end goes to stderr. A page, -o report.html, shows
-the same over time, which places grew until the end and since when, and flame
-graphs of the end, of the peak and of what grew between two moments; it is one
-file, and asks for no other. A folder, -o name/, gets profile, page and report. What is in use is an estimate: without a
-sample of it, less than three times -rate was in use, with a certainty of 95 %%.
+the C heap held the most. The report at the end goes to stderr. A page,
+-o report.html, shows the same over time, which places grew until the end and
+since when, and flame graphs of the end, of the peak and of what grew between two
+moments; it is one file, and asks for no other. A folder, -o name/, gets profile,
+page and report; those of an earlier run stay. What is in use is an estimate:
+without a sample of it, less than three times -rate was in use, with a certainty
+of 95 %%.
 
 The program has the input, the output, the arguments and the environment that it
 would have without this command. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and
 SIGUSR2 are passed on to it. The exit code is that of the program, or 128 and
-the number of the signal that has ended it, as in a shell. Programs that it
-starts are not recorded, and what the child of a fork does before it calls exec
-is not counted.
+the number of the signal that has ended it, as in a shell. If a file cannot be
+written, it is 1 in place of 0. Programs that it starts are not recorded, nor what
+it becomes by exec; the report names those that were seen. What the child of a
+fork does before it calls exec is not counted.
 
 With go test and go run each program is recorded that the go command builds and
 starts. The profiles, pages and reports are in the folder that -o names, or else
@@ -78,7 +82,8 @@ type recordSettings struct {
 	out     string // the profile, or the page
 	page    string // "" if there is none; out, if that is a page
 	folder  string // for the profile, the page and the report, absolute; "" if out was named
-	before  string // what the folder had of another run, as the end of a sentence, or ""
+	beside  string // what the folder had of earlier runs of the program, as the end of a sentence
+	older   bool   // the file that -o names was there
 	reports string // a file for the names of reports, or ""; see reportsVariable
 	trace   string
 	address string // of the page
@@ -164,6 +169,9 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		if sameFile(file.name, path) {
 			return nil, flags, usagef("%s: %s is the program; name another file", file.flag, file.name)
 		}
+	}
+	if info, err := os.Stat(s.out); err == nil {
+		s.older = info.Mode().IsRegular()
 	}
 	if s.trace != "" && sameFile(s.out, s.trace) {
 		return nil, flags, usagef("-o and -trace name the same file, %s; name two", s.out)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/figure"
 )
 
 // How several programs are recorded: go test -exec starts this command for each, with a folder for -o.
@@ -165,7 +166,6 @@ func (s *recordSettings) takeName() error {
 		s.out, s.page = filepath.Join(s.folder, name+profileSuffix), filepath.Join(s.folder, name+pageSuffix)
 		f, err := os.OpenFile(s.out, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if errors.Is(err, fs.ErrExist) {
-			s.before = fmt.Sprintf("; %s is of a run before", name+profileSuffix)
 			continue
 		}
 		if err != nil {
@@ -175,6 +175,9 @@ func (s *recordSettings) takeName() error {
 		_, report := os.Lstat(s.report())
 		_, page := os.Lstat(s.page)
 		if errors.Is(report, fs.ErrNotExist) && errors.Is(page, fs.ErrNotExist) {
+			if n > 1 {
+				s.beside = fmt.Sprintf(", beside those of %s", figure.Plural(n-1, "earlier run"))
+			}
 			return nil
 		}
 		if err := os.Remove(s.out); err != nil {

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -133,5 +134,63 @@ func TestRecordGo(t *testing.T) {
 	}
 	if r, _ = recordGoIn(t, module, "go", "test", "./failing"); r.code != 1 || !strings.Contains(r.stdout, "as it should") {
 		t.Errorf("a test that fails: code %d\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// TestRecordFolder records one program into a folder twice, and a third time its page cannot be written.
+func TestRecordFolder(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	program, out := filepath.Join(folder, "full"), filepath.Join(folder, "out")
+	cc := exec.Command("cc", "-x", "c", "-o", program, "-")
+	cc.Stdin = strings.NewReader(`
+#include <stdlib.h>
+#include <unistd.h>
+void *volatile kept;
+int main(int argc, char **argv) {
+	kept = malloc(123456);
+	return argc > 1 && symlink("/dev/full", argv[1]) != 0;
+}
+`)
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	for _, c := range []struct {
+		args  []string
+		code  int
+		want  string
+		files []string
+	}{
+		{nil, 0, "wrote full.pb.gz, full.html and full.txt into " + out + "\n", []string{"full.html", "full.pb.gz", "full.txt"}},
+		{nil, 0, "wrote full-2.pb.gz, full-2.html and full-2.txt into " + out + ", beside those of 1 earlier run\n",
+			[]string{"full-2.html", "full-2.pb.gz", "full-2.txt", "full.html", "full.pb.gz", "full.txt"}},
+		{[]string{out + "/full-3.html"}, exitFailed, "full-3.html: no space left on device\n",
+			[]string{"full-2.html", "full-2.pb.gz", "full-2.txt", "full-3.txt", "full.html", "full.pb.gz", "full.txt"}},
+	} {
+		r := record(t, append([]string{"-o", out + "/", program}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) || c.code == 0 && !strings.Contains(r.stderr, "\n  page        "+out+"/full") {
+			t.Errorf("code %d, want %d and %q in\n%s", r.code, c.code, c.want, r.stderr)
+		}
+		entries, err := os.ReadDir(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		if !slices.Equal(names, c.files) {
+			t.Errorf("the folder has %q, want %q", names, c.files)
+		}
+	}
+	page := filepath.Join(folder, "page.html")
+	for range 2 {
+		r := record(t, "-o", page, program, page+".link")
+		if _, err := os.Stat(page); err != nil || strings.Contains(r.stderr, page+" was there, and was replaced\n") != (r.code == 1) {
+			t.Errorf("%v, code %d\n%s", err, r.code, r.stderr) // the program fails the second time, as the link is there
+		}
+	}
+	if r := record(t, "-o", page+".link", program); r.code != exitFailed || !strings.Contains(r.stderr, "no space left on device") {
+		t.Errorf("a full disk: code %d\n%s", r.code, r.stderr)
 	}
 }

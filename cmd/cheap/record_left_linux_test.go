@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 )
 
-// TestRecordKilled kills a run, and another one lives. A third one removes what the first has left,
-// and nothing else.
+// TestRecordKilled kills a run, and another one lives. A third one writes the profile of the first, and removes what it has
+// left, and nothing else.
 func TestRecordKilled(t *testing.T) {
 	t.Parallel()
 	temporary := t.TempDir()
@@ -50,7 +51,7 @@ func TestRecordKilled(t *testing.T) {
 		return len(all) - 2 // without those of the user
 	}
 
-	dead, deadOut, _ := start()
+	dead, deadOut, deadFile := start()
 	living, _, out := start()
 	if n, inMemory := folders(), left(dead); n != 2 {
 		t.Fatalf("two runs have %d folders, and in memory the first has %q", n, inMemory)
@@ -59,8 +60,13 @@ func TestRecordKilled(t *testing.T) {
 	dead.Process.Wait() // its program has the pipe of stdout
 	inMemory, livingMemory := left(dead), left(living)
 
-	if r := recordEnv(t, env, theRecorded(t), "threads"); r.code != 0 {
+	r := recordEnv(t, env, theRecorded(t), "threads")
+	recovered := &recordRun{out: strings.TrimSuffix(deadFile, ".pb.gz") + "-recovered.pb.gz", stderr: r.stderr}
+	if r.code != 0 || !strings.HasPrefix(r.stderr, "cheap record: a run of "+theRecorded(t)+" was killed; wrote its profile to "+recovered.out+"\n") {
 		t.Fatalf("code %d, %s", r.code, r.stderr)
+	}
+	if n := sum(recovered.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 {
+		t.Errorf("the run that was killed has %d bytes, want 1,000,000", n)
 	}
 	if n := folders(); n != 1 {
 		t.Errorf("there are %d folders, want that of the run that lives", n)
@@ -74,7 +80,7 @@ func TestRecordKilled(t *testing.T) {
 
 	living.Process.Signal(syscall.SIGTERM)
 	living.Wait()
-	r := &recordRun{out: out}
+	r = &recordRun{out: out}
 	if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 || living.ProcessState.ExitCode() != 5 {
 		t.Errorf("the run that lived has %d bytes, want 1,000,000: %v", n, living.ProcessState)
 	}

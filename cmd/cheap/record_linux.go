@@ -16,7 +16,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/internal/figure"
 	"github.com/cheapgo/cheap/internal/heappage"
 	"github.com/cheapgo/cheap/internal/resident"
 )
@@ -40,18 +45,18 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	}
 	signals := takeSignals() // from here on: what is made below is removed at the end
 	defer signals.stop()
+	folder, err := shared.MakeFolder(func(path string) { writeLeft(path, stderr) })
+	if err == nil {
+		defer func() { err = errors.Join(err, folder.Remove()) }()
+	} else if s.library == "" {
+		return 0, err
+	}
 	if s.build != "" {
-		needs, err := shared.BuildFile(s.build)
+		needs, err := shared.BuildFile(s.build, folder)
 		if err != nil {
 			return 0, orUsage(err)
 		}
 		_, err = fmt.Fprintf(stderr, "cheap record: %s is for programs with %s\n", s.build, needs)
-		return 0, err
-	}
-	folder, err := shared.MakeFolder()
-	if err == nil {
-		defer func() { err = errors.Join(err, folder.Remove()) }()
-	} else if s.library == "" {
 		return 0, err
 	}
 	library, err := s.preloaded(folder)
@@ -81,6 +86,9 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, file.Remove()) }()
+	if err := s.note(file); err != nil {
+		return 0, err
+	}
 
 	r := &recording{recordSettings: s, signals: signals, file: file, stderr: stderr}
 	return r.run(library, listener, stdin, stdout)
@@ -187,28 +195,34 @@ func mostResident(ofChild int64) int64 {
 	return ofChild
 }
 
-// writeToFolder writes the profile, the page and the report, which says why if there is no profile. The go command
-// shows the reports at its end; without it the report is shown here.
+// writeToFolder writes the profile, the page and the report, which says why if there is no profile. That is no failure: the
+// program ran as usual. A file that cannot be written is one. Without the go command, which shows the reports, the
+// report is shown, and then what was written.
 func (r *recording) writeToFolder() error {
 	var text bytes.Buffer
 	wrong := r.write(&text)
 	if wrong != nil {
 		fmt.Fprintf(&text, "cheap record: %s: %v\n", filepath.Base(r.path), wrong)
+		os.Remove(r.out)
+		os.Remove(r.page)
 	}
-	err := writeFile(r.report(), func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err })
-	if wrong != nil {
-		err = errors.Join(err, os.Remove(r.out), os.RemoveAll(r.page))
+	err := errors.Join(writeFile(r.report(), func(w io.Writer) error { _, err := w.Write(text.Bytes()); return err }), r.addReport())
+	names := fmt.Sprintf("%s, %s and %s", filepath.Base(r.out), filepath.Base(r.page), filepath.Base(r.report()))
+	if errors.As(wrong, new(*unrecordedError)) {
+		names, wrong = filepath.Base(r.report()), nil
 	}
-	if r.reports != "" {
-		return errors.Join(err, r.addReport())
+	err = errors.Join(wrong, err)
+	if err == nil && r.reports == "" {
+		r.stderr.Write(text.Bytes())
+		fmt.Fprintf(r.stderr, "cheap record: wrote %s into %s%s\n", figure.Printable(names), quoted(r.folder), r.beside)
 	}
-	if wrong != nil || err != nil {
-		return errors.Join(err, wrong)
-	}
-	fmt.Fprintf(&text, "cheap record: this report is in %s as well%s\n", quoted(r.report()), r.before)
-	_, err = r.stderr.Write(text.Bytes())
 	return err
 }
+
+// An unrecordedError says why a program that has run was not recorded.
+type unrecordedError struct{ why string }
+
+func (e *unrecordedError) Error() string { return "nothing was recorded: " + e.why }
 
 // watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
 func (r *recording) watchParts(pid int) (look, stop func()) {
@@ -268,6 +282,21 @@ func exitCode(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
+// profileOf reads all that a profile has.
+func profileOf(f *shared.File, program *executable.Program) (c shared.Counts, sites []heapprofile.Site, process *heapprofile.Process, p *profile.Profile, err error) {
+	if c, err = f.Counts(); err != nil {
+		return
+	}
+	if sites, err = f.Sites(); err != nil {
+		return
+	}
+	if process, err = f.Process(program); err != nil {
+		return
+	}
+	p, err = process.Profile(sites, int(c.Rate))
+	return
+}
+
 // write writes the profile, and the report to w.
 func (r *recording) write(w io.Writer) error {
 	var cut error // the trace
@@ -275,24 +304,12 @@ func (r *recording) write(w io.Writer) error {
 		cut = r.traced.stop()
 	}
 	if !r.file.Started() {
-		return fmt.Errorf("nothing was recorded: %s did not load the library, or the library could not map its file; the dynamic linker does not load it into a program that gets other rights when it starts (AT_SECURE)", r.program.Path)
+		return &unrecordedError{fmt.Sprintf("%s did not load the library, or the library could not map its file; the dynamic linker does not load it into a program that gets other rights when it starts (AT_SECURE)", r.program.Path)}
 	}
 	if off := r.file.Off(); off != "" {
-		return fmt.Errorf("nothing was recorded: %s", off)
+		return &unrecordedError{off}
 	}
-	sites, err := r.file.Sites()
-	if err != nil {
-		return err
-	}
-	process, err := r.file.Process(r.program)
-	if err != nil {
-		return err
-	}
-	profile, err := process.Profile(sites, r.rate)
-	if err != nil {
-		return err
-	}
-	c, err := r.file.Counts()
+	c, sites, process, profile, err := profileOf(r.file, r.program)
 	if err != nil {
 		return err
 	}

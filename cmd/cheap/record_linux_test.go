@@ -435,18 +435,6 @@ func TestRecordHelp(t *testing.T) {
 	}
 }
 
-// TestRecordFolder says at the end where everything is, and what was there.
-func TestRecordFolder(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	for run, want := range []string{"program.txt as well", "program-2.txt as well; program.pb.gz is of a run before"} {
-		r := record(t, "-o", folder+"/", theRecorded(t), "leak")
-		if r.code != 3 || !strings.HasSuffix(r.stderr, "cheap record: this report is in "+folder+"/"+want+"\n") || !strings.Contains(r.stderr, "cheap record: the C heap of program\n") {
-			t.Errorf("run %d: code %d, want %q at the end of %s", run, r.code, want, r.stderr)
-		}
-	}
-}
-
 // TestWriteFile removes the half of a file, and leaves a device.
 func TestWriteFile(t *testing.T) {
 	name, full := filepath.Join(t.TempDir(), "page.html"), errors.New("full")

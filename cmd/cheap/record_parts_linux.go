@@ -214,7 +214,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	case p.next != "":
 		v = resident.Verdict{About: resident.AboutUnknown, Sentence: rest[0]}
 	default:
-		v.Sentence += "; " + rest[0]
+		v.Sentence = rest[0] + "; " + strings.TrimPrefix(v.Sentence, "nothing stands out; ")
 	}
 	return v, v.Sentence != ""
 }

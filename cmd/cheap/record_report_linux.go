@@ -81,6 +81,9 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	default:
 		line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
 	}
+	if r.older {
+		line("", "%s was there, and was replaced", quoted(r.out))
+	}
 	if r.traced != nil {
 		line("trace", "go run ./lab replay %s: %s", quoted(r.trace), figure.Plural(int(r.traced.writer.Ops()), "call"))
 	}

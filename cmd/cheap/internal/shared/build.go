@@ -137,14 +137,9 @@ func (k kept) of(text []byte) string {
 	return string(k) + "-" + hex.EncodeToString(sum[:8]) + ".so"
 }
 
-// BuildFile compiles the library, and writes it to a file. A program that has an older one loaded keeps that. It
+// BuildFile compiles the library in the folder, and writes it to a file. A program that has an older one loaded keeps that. It
 // returns the C library that is needed, as in "glibc 2.34 or later".
-func BuildFile(name string) (needs string, err error) {
-	folder, err := MakeFolder()
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, folder.Remove()) }()
+func BuildFile(name string, folder *Folder) (needs string, err error) {
 	library, err := Build(folder.Path)
 	if err != nil {
 		return "", err

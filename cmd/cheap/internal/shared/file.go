@@ -4,6 +4,7 @@ package shared
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -80,6 +81,52 @@ func Create(folder *Folder) (*File, error) {
 	}
 	return file, nil
 }
+
+// A Note says whose file it is, for a run that finds the file after this one was killed. It lies at the end, which no
+// program ever needs.
+type Note struct {
+	Program string // the path
+	Made    int64  // when the program was, in nanoseconds
+	Out     string // the path of the profile, or of the page
+}
+
+const noteSize = 64 << 10
+
+// WriteNote writes the note.
+func (f *File) WriteNote(n Note) error {
+	text, err := json.Marshal(n)
+	if err != nil || len(text) >= noteSize {
+		return err
+	}
+	_, err = f.lock.WriteAt(text, Size-noteSize)
+	return err
+}
+
+// OpenLeft opens a file that was left, and reads its note. Close ends its use.
+func OpenLeft(path string) (*File, Note, error) {
+	var n Note
+	f, err := os.OpenFile(path, os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, n, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() != Size {
+		return nil, n, errDamaged
+	}
+	text := make([]byte, noteSize)
+	if _, err := f.ReadAt(text, Size-noteSize); err != nil {
+		return nil, n, err
+	}
+	if err := json.Unmarshal(bytes.TrimRight(text, "\x00"), &n); err != nil {
+		return nil, n, errDamaged
+	}
+	file := &File{Path: path}
+	file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	return file, n, err
+}
+
+// Close ends the use of a file of OpenLeft.
+func (f *File) Close() error { return syscall.Munmap(f.data) }
 
 // Remove removes the file, and ends its lock. Its memory is given back when the program has ended, too.
 func (f *File) Remove() error { return errors.Join(os.Remove(f.Path), f.lock.Close()) }

@@ -39,9 +39,10 @@ type Folder struct {
 	lock *os.File
 }
 
-// MakeFolder removes what runs of this user have left that were killed, and makes a folder.
-func MakeFolder() (*Folder, error) {
-	removeLeft(os.TempDir(), memory)
+// MakeFolder removes what runs of this user have left that were killed, and makes a folder. left is called for each file
+// that is removed, with its path, while nobody else has its lock.
+func MakeFolder(left func(path string)) (*Folder, error) {
+	removeLeft(os.TempDir(), memory, left)
 	for {
 		path, err := os.MkdirTemp("", "cheap-record-")
 		if err != nil {
@@ -87,19 +88,30 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(here, there)
 }
 
-// removeLeft removes folders in temporary, and files in memory, whose processes have ended. What
+// removeLeft removes folders in temporary, and files there and in memory, whose processes have ended. What
 // cannot be removed stays: it is not what this run is for.
-func removeLeft(temporary, memory string) {
+func removeLeft(temporary, memory string, left func(path string)) {
 	folders, _ := os.ReadDir(temporary)
 	for _, entry := range folders {
 		if path := filepath.Join(temporary, entry.Name()); entry.IsDir() && folderName.MatchString(entry.Name()) {
-			ifLeft(filepath.Join(path, lockName), func() { os.RemoveAll(path) })
+			ifLeft(filepath.Join(path, lockName), func() {
+				removeFiles(path, left)
+				os.RemoveAll(path)
+			})
 		}
 	}
-	files, _ := os.ReadDir(memory)
+	removeFiles(memory, left)
+}
+
+// removeFiles removes such files from a folder.
+func removeFiles(folder string, left func(path string)) {
+	files, _ := os.ReadDir(folder)
 	for _, entry := range files {
-		if path := filepath.Join(memory, entry.Name()); memoryName.MatchString(entry.Name()) {
-			ifLeft(path, func() { os.Remove(path) })
+		if path := filepath.Join(folder, entry.Name()); memoryName.MatchString(entry.Name()) {
+			ifLeft(path, func() {
+				left(path)
+				os.Remove(path)
+			})
 		}
 	}
 }

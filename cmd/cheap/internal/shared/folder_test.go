@@ -17,7 +17,7 @@ func TestFolders(t *testing.T) {
 	for range 4 {
 		wait.Go(func() {
 			for range 50 {
-				folder, err := MakeFolder()
+				folder, err := MakeFolder(func(string) {})
 				if err != nil {
 					t.Error(err)
 					return
@@ -27,14 +27,14 @@ func TestFolders(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				removeLeft(os.TempDir(), folder.Path)
+				removeLeft(os.TempDir(), folder.Path, func(string) {})
 				for _, name := range []string{filepath.Join(folder.Path, lockName), file.Name()} {
 					if _, err := os.Stat(name); err != nil {
 						t.Error(err)
 					}
 				}
 				file.Close()
-				removeLeft(os.TempDir(), folder.Path)
+				removeLeft(os.TempDir(), folder.Path, func(string) {})
 				if _, err := os.Stat(file.Name()); !os.IsNotExist(err) {
 					t.Errorf("a file without a lock is left: %v", err)
 				}
