@@ -31,7 +31,7 @@ static inline int64_t size_of(void *p) {
 }
 
 static inline void held(int64_t by) {
-	struct thread *t = cmem_mine;
+	struct thread *t = mine();
 	if (unlikely(t == &cmem_none))
 		__atomic_fetch_add(&t->held, by, __ATOMIC_RELAXED);
 	else

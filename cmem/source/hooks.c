@@ -126,7 +126,7 @@ static void resolve(void) {
 	struct next found;
 	resolving++;
 	int dynamic = cmem_find_next(&found, &ours);
-	if (dynamic)
+	if (dynamic && !cmem_late) // else the blocks from before would be missing
 		cmem_layer(&found);
 	resolving--;
 	by_dlsym = dynamic;

@@ -48,10 +48,11 @@
 //	mmap.c       mmap, mremap, munmap
 //	begin.c      pthread_create
 //	trace.c      the record of all calls
+//	attach.c     what it does where it is loaded into a process that runs
 //	preload.c    what the library of cheap record does when the program starts
 //	start.c      what is done before the constructors of the program, and at a fork
 //
-// shared.c and preload.c are only in the library that cheap record compiles and preloads, with
+// shared.c, attach.c and preload.c are only in the library that cheap record compiles and preloads, with
 // CMEM_SHARED defined. cmem.h has what Go calls.
 #ifndef CHEAP_CMEM_INTERNAL_H
 #define CHEAP_CMEM_INTERNAL_H
@@ -144,7 +145,17 @@ struct header {
 	uint64_t pid;
 	struct fields fields;
 	char off[256]; // what cmem_off returns
+	struct attached {
+		uint32_t wanted;      // the command sets 1, and 0 when it waits no more; the library makes 2 of 1
+		uint32_t state;       // the library: attached_now, attached_ended
+		uint32_t end;         // the command: the end is wanted
+		uint32_t beat;        // the command adds 1 while it lives
+		uint64_t before;      // bytes that were in use, as mallinfo2 says
+		uint64_t slots;       // that were changed
+		uint64_t slots_left;  // that could not be changed back
+	} attached;               // see attach.c
 };
+enum { attached_now = 1, attached_ended }; // states
 
 // A module is the program or a library.
 struct module {
@@ -159,6 +170,10 @@ struct module {
 // cannot be done. cmem_map hands out memory of the file from then on.
 hidden struct header *cmem_shared_open(const char *name);
 
+// cmem_shared_map is the same for a memory file that is open, and stays so. The kernel finds memory for it when that is
+// written, and nobody else has a name for it.
+hidden struct header *cmem_shared_map(int fd);
+
 // cmem_shared_modules enters all modules that are mapped now. cmem_shared_stack enters those of a new
 // stack that were loaded later. The caller holds the lock.
 hidden void cmem_shared_modules(void);
@@ -167,6 +182,14 @@ hidden void cmem_shared_stack(const struct cmem_stack *s);
 // cmem_shared_child is called in the child of a fork, which goes on without the file. It returns 1
 // if the variables are what they were when the program began.
 hidden int cmem_shared_child(void);
+
+// cmem_late says that the library was loaded into a process that runs. cmem_behind is where dlsym finds the functions
+// behind those of this package: RTLD_NEXT in a program that has it from the start.
+extern hidden int cmem_late;
+extern hidden void *cmem_behind;
+#else
+#define cmem_late 0
+#define cmem_behind RTLD_NEXT
 #endif
 
 // ---- threads.c
@@ -194,6 +217,16 @@ struct thread {
 extern hidden struct thread cmem_none;
 extern hidden __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec")));
 
+// mine returns cmem_mine. In a library that is loaded late it may be 0: in a thread that was being made at that moment, which the
+// C library had neither given the first values of the variables yet, nor had in its list to do so.
+static inline struct thread *mine(void) {
+#ifdef CMEM_SHARED
+	if (unlikely(cmem_mine == 0))
+		return &cmem_none;
+#endif
+	return cmem_mine;
+}
+
 // cmem_waits says that nothing is counted until cmem_set_rate begins to sample. It is set before the program has threads,
 // and goes from 1 to 0 once. A thread that counts a block has read 0. So has, by the rules of the memory model, a thread that gets
 // this block to free it: all calls read the same variable. A free that is not counted is that of a block that is not, either.
@@ -216,7 +249,7 @@ static inline size_t filter_of(uintptr_t p) { return p >> 4 & ((1 << filter_bits
 // counted counts an allocation of n bytes and returns 1, if the fast path suffices. Else it counts
 // nothing and returns 0, and cmem_note must be called after the allocation.
 static inline int counted(size_t n) {
-	struct thread *t = cmem_mine;
+	struct thread *t = mine();
 	uint64_t left = t->left;
 	if (unlikely(n - 1 >= left)) // that is n > left || n == 0
 		return 0;
@@ -228,7 +261,7 @@ static inline int counted(size_t n) {
 // freed counts a free and returns 1, if the block is not sampled. Else it counts nothing and returns 0:
 // p is 0, or the block may be sampled, and cmem_forget must be called.
 static inline int freed(void *p) {
-	struct thread *t = cmem_mine;
+	struct thread *t = mine();
 	if (unlikely(t->filter[filter_of((uintptr_t)p)] != 0))
 		return 0;
 	t->frees++;
@@ -273,6 +306,7 @@ hidden int cmem_together(void *f, void *g);
 
 // cmem_memory_start opens what cmem_read_memory reads. cmem_open_memory returns what that takes for fd.
 hidden void cmem_memory_start(void);
+hidden void cmem_memory_end(void); // closes it, for good
 hidden int cmem_open_memory(void);
 
 // cmem_read_memory copies up to n bytes at p, which are perhaps not mapped. It returns how many it has
@@ -402,6 +436,9 @@ hidden int cmem_jump(struct jump *to, struct gowalk *w, void *function);
 // cmem_tables_begin must be called before the unwinder, and cmem_tables_end after it. jump may be 0.
 hidden void cmem_tables_begin(struct jump *jump);
 hidden void cmem_tables_end(void);
+#ifdef CMEM_SHARED
+hidden int cmem_walks(void); // threads between the two
+#endif
 
 // cmem_is_code reports, within a walk, whether the address, which the unwinder has come to last, may be one of
 // code: that of a function without a table lies in a file.
@@ -594,6 +631,18 @@ hidden int cmem_find_operators(void);
 
 // cmem_mmap_start finds the functions of other libraries that are called instead of the system.
 hidden void cmem_mmap_start(void);
+
+// ---- attach.c
+
+#ifdef CMEM_SHARED
+// cmem_attach_load reports whether the library was loaded late. Then begin is called in a thread of its own, if the
+// command still wants that; see start.c.
+hidden int cmem_attach_load(void (*begin)(void));
+
+// cmem_attach_open maps the shared file, or returns 0. cmem_attach_go says where the code of Go lies.
+hidden struct header *cmem_attach_open(void);
+hidden void cmem_attach_go(uintptr_t base);
+#endif
 
 // ---- preload.c
 

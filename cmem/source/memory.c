@@ -20,6 +20,7 @@ enum { by_call = -1, unreadable = -2 }; // instead of a file
 // /proc/self/mem, or what the program has opened since it closed that; and where it was.
 static int mem = -1;
 static unsigned long device, inode;
+static int ended; // cmem_memory_end was called
 
 // Not open, read and close of the C library: a thread can be cancelled in these.
 static int open_file(const char *name) { return syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC); }
@@ -31,6 +32,8 @@ static int open_file(const char *name) { return syscall(SYS_openat, AT_FDCWD, na
 static int open_mem(void) {
 	struct stat s;
 	int fd = __atomic_load_n(&mem, __ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&ended, __ATOMIC_SEQ_CST))
+		return -1;
 	if (fd >= 0 && fstat(fd, &s) == 0 && s.st_dev == __atomic_load_n(&device, __ATOMIC_RELAXED) &&
 		s.st_ino == __atomic_load_n(&inode, __ATOMIC_RELAXED))
 		return fd;
@@ -52,10 +55,22 @@ static int open_mem(void) {
 		syscall(SYS_close, opened); // another thread was faster
 		return fd;
 	}
+	if (__atomic_load_n(&ended, __ATOMIC_SEQ_CST)) { // meanwhile
+		cmem_memory_end();
+		return -1;
+	}
 	return opened;
 }
 
 void cmem_memory_start(void) { open_mem(); }
+
+void cmem_memory_end(void) {
+	struct stat s;
+	__atomic_store_n(&ended, 1, __ATOMIC_SEQ_CST);
+	int fd = __atomic_exchange_n(&mem, -1, __ATOMIC_SEQ_CST);
+	if (fd >= 0 && fstat(fd, &s) == 0 && s.st_dev == device && s.st_ino == inode)
+		syscall(SYS_close, fd);
+}
 
 // is_filtered reports whether the process has a filter of system calls, or may have one.
 static __attribute__((noinline)) int is_filtered(void) {

@@ -168,7 +168,7 @@ int cmem_find_next(struct next *found, const struct next *ours) {
 		return 0;
 	}
 #endif
-#define FIND(name) *(void **)&found->name = dlsym(RTLD_NEXT, #name)
+#define FIND(name) *(void **)&found->name = dlsym(cmem_behind, #name)
 	FIND(malloc);
 	FIND(free);
 	FIND(calloc);

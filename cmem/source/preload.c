@@ -65,8 +65,9 @@ static void hide(void) {
 }
 
 struct header *cmem_preload_open(void) {
-	const char *name = getenv("CHEAP_CMEM_RECORD"), *rate = getenv("CHEAP_CMEM_RECORD_RATE");
-	struct header *h = name ? cmem_shared_open(name) : 0;
+	const char *name = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD");
+	const char *rate = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_RATE");
+	struct header *h = cmem_late ? cmem_attach_open() : name ? cmem_shared_open(name) : 0;
 	if (h) {
 		cmem_thread_fields(&h->fields);
 		cmem_sample_fields(&h->fields);
@@ -79,9 +80,11 @@ struct header *cmem_preload_open(void) {
 }
 
 void cmem_preload_begin(struct header *h, const char *off) {
-	const char *go = getenv("CHEAP_CMEM_RECORD_GO");
-	const char *trace = getenv("CHEAP_CMEM_RECORD_TRACE");
+	const char *go = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_GO");
+	const char *trace = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_TRACE");
 	cmem_shared_modules();
+	if (cmem_late)
+		cmem_attach_go(h->program);
 	if (go && *go) {
 		uintptr_t code[4];
 		for (int i = 0; i < 4; i++)
@@ -101,7 +104,8 @@ void cmem_preload_begin(struct header *h, const char *off) {
 	strncpy(h->off, off, sizeof h->off - 1);
 	memcpy(h->magic, "cheapmem", 8);
 	h->version = 1;
-	hide();
+	if (!cmem_late)
+		hide();
 	if (trace && *off == 0 && !cmem_trace_begin(cmem_trace_events, cmem_trace_patience))
 		strcpy(h->off, "there is no room for the file that cheap and the program share");
 	__atomic_store_n(&h->started, 1, __ATOMIC_RELEASE);

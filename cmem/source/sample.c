@@ -104,7 +104,7 @@ static void sample(void *p, size_t n, int64_t r, void *caller) {
 static void add(uint64_t *n, uint64_t by) { __atomic_fetch_add(n, by, __ATOMIC_RELAXED); }
 
 void cmem_note(void *p, size_t n, void *caller) {
-	struct thread *t = cmem_mine;
+	struct thread *t = mine();
 	int saved = errno, was = busy;
 	busy = 1;
 	if (t == &cmem_none && !was)
@@ -137,7 +137,7 @@ void cmem_note(void *p, size_t n, void *caller) {
 }
 
 void cmem_count_free(void) {
-	struct thread *t = cmem_mine;
+	struct thread *t = mine();
 	if (t == &cmem_none && !busy && ++freed_few > few) {
 		busy = 1;
 		t = cmem_take_record();

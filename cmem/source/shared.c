@@ -38,6 +38,9 @@ enum { page = 64 << 10 }; // a multiple of the size of a page on every system
 in_shared __attribute__((aligned(page), used)) static char last_page[page] = {1};
 extern char variables[] __asm__("__start_cmem_shared") hidden, variables_end[] __asm__("__stop_cmem_shared") hidden;
 
+int cmem_late;
+void *cmem_behind = RTLD_NEXT;
+
 static struct header *header;
 static char *file_name;
 static uint64_t file_size;
@@ -49,6 +52,8 @@ static struct header *in_file(void) { return __atomic_load_n(&header, __ATOMIC_A
 // reserve has the system find memory for a part of the file, which is mapped at h. The file is
 // opened each time: the program may close all files that it does not know.
 static int reserve(struct header *h, uint64_t at, size_t n) {
+	if (!file_name)
+		return mprotect((char *)h + at, n, PROT_READ | PROT_WRITE) == 0;
 	int fd = syscall(SYS_openat, AT_FDCWD, file_name, O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
@@ -81,30 +86,37 @@ void cmem_unmap(void *p, size_t n) {
 
 struct header *cmem_shared_open(const char *name) {
 	static char room[4096];
-	struct stat st;
-	struct header *h;
 	int fd;
 	if (strlen(name) >= sizeof room || (fd = open(name, O_RDWR | O_CLOEXEC)) < 0)
 		return 0;
 	file_name = strcpy(room, name);
+	struct header *h = cmem_shared_map(fd);
+	close(fd);
+	return h;
+}
+
+struct header *cmem_shared_map(int fd) {
+	struct stat st;
+	struct header *h;
 	variables_size = variables_end - variables;
 	if (fstat(fd, &st) != 0 || variables_size > sizeof at_start || (file_size = st.st_size) < variables_size + page ||
-		(h = cmem_system_mmap(0, file_size, PROT_NONE, MAP_SHARED, fd, 0)) == MAP_FAILED) {
-		close(fd);
+		(h = cmem_system_mmap(0, file_size, PROT_NONE, MAP_SHARED, fd, 0)) == MAP_FAILED)
 		return 0;
-	}
 	if (!reserve(h, 0, page + variables_size)) {
 		cmem_system_munmap(h, file_size);
-		close(fd);
 		return 0;
 	}
 	madvise(h, file_size, MADV_DONTDUMP);
 	memcpy(at_start, variables, variables_size);
 	memcpy((char *)h + page, variables, variables_size);
 	void *p = cmem_system_mmap(variables, variables_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, page);
-	close(fd);
-	if (p == MAP_FAILED)
-		abort(); // the variables are gone
+	if (p == MAP_FAILED) {
+		unsigned char resident[sizeof at_start / 4096];
+		if (!cmem_late || mincore(variables, variables_size, resident) != 0)
+			abort(); // the variables are gone
+		cmem_system_munmap(h, file_size);
+		return 0;
+	}
 	h->base = (uintptr_t)h;
 	h->variables = (uintptr_t)variables;
 	h->variables_n = variables_size;

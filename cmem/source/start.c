@@ -16,6 +16,8 @@ static const char *off = "the program has not started";
 const char *cmem_off(void) { return off; }
 
 static const char *why_off(void) {
+	if (cmem_late) // the environment is the program's by now, which may change it
+		return "";
 	const char *e = getenv("CHEAP_CMEM");
 #ifdef SANITIZED
 	return "the C code of the program is built with a sanitizer, which has a malloc of its own; leave -fsanitize out";
@@ -55,7 +57,7 @@ static void in_child(void) {
 	in_parent();
 }
 
-__attribute__((constructor(101))) static void start(void) {
+static void begin(void) {
 	// 1. Find the next allocator, if no call of malloc has done so, whose operators new are called,
 	// and which mmap is next.
 	cmem_resolve();
@@ -88,4 +90,12 @@ __attribute__((constructor(101))) static void start(void) {
 	if (h)
 		cmem_preload_begin(h, off);
 #endif
+}
+
+__attribute__((constructor(101))) static void start(void) {
+#ifdef CMEM_SHARED
+	if (cmem_attach_load(begin))
+		return;
+#endif
+	begin();
 }

@@ -42,7 +42,16 @@ static __thread volatile int walking __attribute__((tls_model("initial-exec")));
 static __thread struct jump *volatile jump __attribute__((tls_model("initial-exec")));
 static volatile int asked; // the unwinder has called cmem_find_table
 
+#ifdef CMEM_SHARED
+static int walks;
+int cmem_walks(void) { return __atomic_load_n(&walks, __ATOMIC_SEQ_CST); }
+static void count_walks(int by) { __atomic_fetch_add(&walks, by, __ATOMIC_SEQ_CST); }
+#else
+static void count_walks(int by) {}
+#endif
+
 void cmem_tables_begin(struct jump *j) {
+	count_walks(1);
 	jump = j;
 	walking = 1;
 }
@@ -50,6 +59,7 @@ void cmem_tables_begin(struct jump *j) {
 void cmem_tables_end(void) {
 	walking = 0;
 	jump = 0;
+	count_walks(-1);
 }
 
 #if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
@@ -79,7 +89,7 @@ const void *cmem_find_table(void *pc, struct bases *b) {
 	const void *(*f)(void *, struct bases *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
 	struct jump *j = jump;
 	if (!f) {
-		*(void **)&f = dlsym(RTLD_NEXT, "_Unwind_Find_FDE");
+		*(void **)&f = dlsym(cmem_behind, "_Unwind_Find_FDE");
 		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
 	}
 	// The first address in it, or near behind it, is where it has called the unwinder.
