@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/internal/sample"
@@ -23,6 +24,7 @@ Usage:
 
 Examples:
 
+	cheap record -pid 4711 -for 30s
 	cheap record ./server -listen :8080
 	go tool pprof ./server cheap-record.pb.gz
 
@@ -64,6 +66,13 @@ written, it is 1 in place of 0. Programs that it starts are not recorded, nor wh
 it becomes by exec; the report names those that were seen. What the child of a
 fork does before it calls exec is not counted.
 
+With -pid it records a Go program that runs, and was not started for that: what
+it allocates from now on, until -for has passed, it ends, or SIGINT comes.
+The program goes on as before. What was in use before has no maker, and is one
+number. It needs amd64, glibc 2.35 or later, and the right to trace the process:
+that of root, or of the same user where kernel.yama.ptrace_scope is 0.
+docs/memory.md says what this does to the process.
+
 With go test and go run each program is recorded that the go command builds and
 starts. The profiles, pages and reports are in the folder that -o names, or else
 in cheap-record, as the names of the programs say, and the reports are shown at
@@ -90,7 +99,9 @@ type recordSettings struct {
 	library string // that is preloaded; "" if it is yet to be compiled
 	build   string // compile the library to this file, and do nothing else
 	rate    int
-	path    string // of the program
+	pid     int           // of a process that runs; 0: a program is started
+	length  time.Duration // how long that is recorded; 0 is until it ends
+	path    string        // of the program
 	program *executable.Program
 	args    []string // of the program, the name first
 	isGo    bool     // the program is go test or go run: those that it starts are recorded
@@ -107,12 +118,14 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	flags.StringVar(&s.build, "build", "", "compile the library to this `file`, and run nothing")
 	flags.StringVar(&s.library, "library", "", "preload this `file`, which -build has made, and compile nothing")
 	flags.IntVar(&s.rate, "rate", sample.DefaultRate, "sample one block in so many `bytes`, in the mean; 1 samples all blocks")
+	flags.IntVar(&s.pid, "pid", 0, "record the `process` with this number, which runs, and start nothing")
+	flags.DurationVar(&s.length, "for", 0, "with -pid: end after this `time`")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, flags, err
 	case err != nil:
-		return nil, flags, usagef("%v; the flags are -build, -http, -library, -o, -rate and -trace", err)
+		return nil, flags, usagef("%v; the flags are -build, -for, -http, -library, -o, -pid, -rate and -trace", err)
 	case s.build != "" && flags.NFlag() > 1:
 		return nil, flags, usagef("-build compiles the library and runs nothing; leave the other flags out")
 	case s.build != "" && flags.NArg() > 0:
@@ -123,6 +136,10 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("-rate: %d is too little; the least is 1", s.rate)
 	case s.out == "":
 		return nil, flags, usagef("-o: name a file for the profile")
+	case s.pid != 0:
+		return s, flags, s.checkPid(flags)
+	case s.length != 0:
+		return nil, flags, usagef("-for is for a process that runs; name one with -pid")
 	case flags.NArg() == 0:
 		return nil, flags, usagef("no program is given; give one, such as cheap record -- ./program")
 	}
@@ -177,6 +194,26 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("-o and -trace name the same file, %s; name two", s.out)
 	}
 	return s, flags, nil
+}
+
+// checkPid looks at the arguments of a recording of a process that runs.
+func (s *recordSettings) checkPid(flags *flag.FlagSet) error {
+	switch {
+	case s.pid < 0:
+		return usagef("-pid: %d is no number of a process", s.pid)
+	case flags.NArg() > 0:
+		return usagef("-pid records a process that runs, and starts nothing; leave %s out", flags.Arg(0))
+	case s.length < 0:
+		return usagef("-for: %v is in the past", s.length)
+	case s.trace != "":
+		return usagef("-trace is for a program from its start; leave it or -pid out")
+	case strings.HasSuffix(s.out, "/"):
+		return usagef("-o: name a file, such as %s.html, for one process", strings.TrimRight(s.out, "/"))
+	}
+	if strings.EqualFold(filepath.Ext(s.out), pageSuffix) {
+		s.page = s.out
+	}
+	return writable("-o", s.out)
 }
 
 // isGo reports whether a command is go test or go run, which start the programs that they build.

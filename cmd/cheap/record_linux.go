@@ -59,6 +59,9 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		_, err = fmt.Fprintf(stderr, "cheap record: %s is for programs with %s\n", s.build, needs)
 		return 0, err
 	}
+	if s.pid != 0 {
+		return 0, s.recordPid(folder, signals, stderr)
+	}
 	library, err := s.preloaded(folder)
 	if err != nil && s.folder != "" && !s.isGo && errors.As(err, new(*shared.UsageError)) {
 		return 0, s.unrecorded(err, folder)
@@ -133,6 +136,7 @@ type recording struct {
 	places  []heappage.Place // those of the page
 	verdict resident.Verdict // no sentence if there is none
 
+	since        time.Time // when a process that runs was attached to
 	took         time.Duration
 	mostResident int64 // bytes, as the kernel has counted them; 0 if it has not
 }
@@ -226,8 +230,8 @@ func (e *unrecordedError) Error() string { return "nothing was recorded: " + e.w
 
 // watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
 func (r *recording) watchParts(pid int) (look, stop func()) {
-	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), program: r.program.Path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: r.inUse, live: func() (bytes, deviation int64, ok bool) {
-		if !r.file.Started() || r.file.Off() != "" {
+	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: func() bool { return r.pid == 0 && r.file.Started() }, library: filepath.Base(r.file.Path), program: r.program.Path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: r.inUse, live: func() (bytes, deviation int64, ok bool) {
+		if !r.file.Started() || r.file.Off() != "" || r.pid != 0 { // of what was in use before, nothing is known
 			return 0, 0, false
 		}
 		c, err := r.file.Counts()

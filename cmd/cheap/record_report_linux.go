@@ -28,6 +28,9 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, args...))
 	}
+	if r.pid != 0 {
+		line("counted", "%s", r.counted())
+	}
 	if r.verdict.Sentence != "" {
 		profile := "the profile"
 		if r.page != "" {

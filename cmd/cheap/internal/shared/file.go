@@ -26,6 +26,13 @@ type header struct {
 	used, modules, program, pid        uint64
 	fields                             fields
 	off                                [256]byte
+	attached                           attached
+}
+
+// An attached is struct attached of cmem/source/internal.h.
+type attached struct {
+	wanted, state, end, beat uint32
+	before, slots, slotsLeft uint64
 }
 
 // The fields are struct fields of cmem/source/internal.h: where variables lie, and the fields of records.
@@ -124,9 +131,6 @@ func OpenLeft(path string) (*File, Note, error) {
 	file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	return file, n, err
 }
-
-// Close ends the use of a file of OpenLeft.
-func (f *File) Close() error { return syscall.Munmap(f.data) }
 
 // Remove removes the file, and ends its lock. Its memory is given back when the program has ended, too.
 func (f *File) Remove() error { return errors.Join(os.Remove(f.Path), f.lock.Close()) }

@@ -1,0 +1,464 @@
+//go:build cgo && linux && amd64
+
+package attach
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/testwait"
+)
+
+var cycles = flag.Int("attach.cycles", 24, "attach and detach so many times in TestHammer")
+
+var kills = flag.Int("attach.kills", 8, "kill so many commands in TestKilled")
+
+// helpers are what this program does as a process of its own.
+var helpers = map[string]func(args []string){
+	"open": func(args []string) { // as another user
+		_, err := Open(number(args[0]))
+		fmt.Print(err)
+	},
+	"load": func(args []string) { // until it is killed
+		target, err := Open(number(args[0]))
+		var file *shared.File
+		if err == nil {
+			file, err = target.Load(args[1], 1<<10)
+		}
+		for err == nil {
+			file.Beat()
+			unix.Nanosleep(&unix.Timespec{Nsec: 1_000_000}, nil)
+		}
+		fmt.Print(err)
+	},
+	"filter": func(args []string) { // start a program with a filter that allows all calls
+		filter := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW}}
+		p := unix.SockFprog{Len: 1, Filter: &filter[0]}
+		runtime.LockOSThread()
+		err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+		if err == nil {
+			err = unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&p)), 0, 0)
+		}
+		if err == nil {
+			err = syscall.Exec(args[0], args, os.Environ())
+		}
+		fmt.Println(err)
+	},
+}
+
+func number(text string) (n int) {
+	fmt.Sscan(text, &n)
+	return n
+}
+
+var folder string
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 && helpers[os.Args[1]] != nil {
+		helpers[os.Args[1]](os.Args[2:])
+		return
+	}
+	var err error
+	if folder, err = os.MkdirTemp("", "cheap-test-"); err != nil {
+		panic(err)
+	}
+	os.Chmod(folder, 0o755)
+	code := m.Run()
+	os.RemoveAll(folder)
+	os.Exit(code)
+}
+
+var library = sync.OnceValues(func() (string, error) { return shared.Build(folder) })
+
+// program is testdata/attached of cmd/cheap, built once.
+var program = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(folder, "attached")
+	text, err := exec.Command("go", "build", "-o", path, "../../testdata/attached").CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, text)
+	}
+	return path, err
+})
+
+// A process is a run of the program.
+type process struct {
+	*exec.Cmd
+	input  io.WriteCloser
+	output *bufio.Reader
+}
+
+func start(t *testing.T, mode string) *process {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return startAs(t, path, mode)
+}
+
+// startAs starts the program by a command.
+func startAs(t *testing.T, command ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(command[0], command[1:]...)}
+	p.Stderr = os.Stderr
+	p.input, _ = p.StdinPipe()
+	out, _ := p.StdoutPipe()
+	p.output = bufio.NewReader(out)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Process.Kill(); p.Wait() })
+	if line, err := p.output.ReadString('\n'); line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	return p
+}
+
+// end has the program end, and fails if it has met anything wrong.
+func (p *process) end(t *testing.T) {
+	t.Helper()
+	p.input.Close()
+	text, _ := io.ReadAll(p.output)
+	if err := p.Wait(); err != nil || string(text) != "bad 0 interrupted 0\n" {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
+// helpers counts the threads of the library.
+func (p *process) helpers() (n int) {
+	all, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", p.Process.Pid))
+	for _, name := range all {
+		if text, _ := os.ReadFile(name); string(text) == helper+"\n" {
+			n++
+		}
+	}
+	return n
+}
+
+// lines returns a line of the status of each thread.
+func (p *process) lines(name string) (all []string) {
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.Process.Pid))
+	for _, file := range names {
+		text, _ := os.ReadFile(file)
+		if _, rest, ok := strings.Cut(string(text), "\n"+name+":\t"); ok {
+			value, _, _ := strings.Cut(rest, "\n")
+			all = append(all, value)
+		}
+	}
+	return all
+}
+
+// files returns the files of the command and the library that the process has open.
+func (p *process) files() (all []string) {
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", p.Process.Pid))
+	for _, name := range names {
+		if link, _ := os.Readlink(name); strings.Contains(link, "memfd") || strings.HasSuffix(link, "/mem") {
+			all = append(all, link)
+		}
+	}
+	return all
+}
+
+func (p *process) attach(t *testing.T) *shared.File {
+	t.Helper()
+	path, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	testwait.Until(t, "the last one has ended", func() bool { return p.helpers() == 0 })
+	target, err := Open(p.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := target.Load(path, 1<<10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func end(t *testing.T, file *shared.File) {
+	t.Helper()
+	if left, err := file.Detach(time.Minute); err != nil || left != 0 {
+		t.Fatalf("%d slots are left: %v", left, err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestHammer attaches and detaches, again and again, while the threads of the program allocate, fork, get signals, and collect
+// garbage, or sleep in calls that end with EINTR if their thread is stopped.
+func TestHammer(t *testing.T) {
+	for n := 0; n < *cycles; {
+		mode := []string{"storm", "calls"}[n/Most%2]
+		p := start(t, mode)
+		for range Most {
+			n++
+			file := p.attach(t)
+			was, err := file.Counts()
+			if err != nil {
+				t.Fatal(err)
+			}
+			testwait.Until(t, "calls are counted", func() bool {
+				file.Beat()
+				is, err := file.Counts()
+				return err == nil && is.Mallocs > was.Mallocs+1000 && is.Frees > was.Frees
+			})
+			if file.Slots() < 4 {
+				t.Fatalf("%d slots", file.Slots())
+			}
+			end(t, file)
+		}
+		testwait.Until(t, "the threads of the library end", func() bool { return p.helpers() == 0 })
+		if files := p.files(); len(files) > 0 {
+			t.Fatalf("%q are left", files)
+		}
+		if _, err := Open(p.Process.Pid); err == nil || !strings.Contains(err.Error(), "which is the most") {
+			t.Fatalf("one more: %v", err)
+		}
+		p.end(t)
+	}
+}
+
+// TestUnheard has the library end by itself when nobody says that he lives.
+func TestUnheard(t *testing.T) {
+	t.Parallel()
+	p := start(t, "storm")
+	file := p.attach(t)
+	if p.helpers() != 1 {
+		t.Fatalf("%d threads", p.helpers())
+	}
+	testwait.Until(t, "the library ends", file.Ended)
+	if left, err := file.Detach(time.Minute); left != 0 || err != nil {
+		t.Fatal(left, err)
+	}
+	p.end(t)
+}
+
+// TestRefused has processes that nothing can be loaded into.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	build := func(name string, env []string, args ...string) *exec.Cmd {
+		source := filepath.Join(folder, name+".go")
+		err := os.WriteFile(source, []byte("package main\nimport \"os\"\nfunc main() { os.Stdin.Read(make([]byte, 1)) }\n"), 0o600)
+		path := filepath.Join(folder, name)
+		c := exec.Command("go", append([]string{"build", "-o", path}, append(args, source)...)...)
+		c.Env = append(os.Environ(), env...)
+		if text, wrong := c.CombinedOutput(); err != nil || wrong != nil {
+			t.Fatal(err, wrong, string(text))
+		}
+		return exec.Command(path)
+	}
+	run := func(c *exec.Cmd) *exec.Cmd {
+		if _, err := c.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
+		return c
+	}
+	traced, stopped := start(t, "calls"), start(t, "calls")
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.PtraceSeize(traced.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	stopped.Process.Signal(syscall.SIGSTOP)
+	zombie := exec.Command("/bin/true")
+	if err := zombie.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { zombie.Wait() })
+	isState := func(pid int, state string) func() bool {
+		return func() bool {
+			text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			return strings.Contains(string(text), "\nState:\t"+state)
+		}
+	}
+	testwait.Until(t, "it is a zombie", isState(zombie.Process.Pid, "Z"))
+	testwait.Until(t, "it is stopped", isState(stopped.Process.Pid, "T"))
+	cat := run(exec.Command("/bin/cat"))
+	testwait.Until(t, "cat has its libraries", func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cat.Process.Pid))
+		return strings.HasPrefix(string(text), "0 0x0 ") // it reads
+	})
+	for _, c := range []struct {
+		pid  int
+		want string
+	}{
+		{1 << 30, "there is no process 1073741824"},
+		{os.Getpid(), "is this command"},
+		{zombie.Process.Pid, "(a zombie)"},
+		{stopped.Process.Pid, "is stopped (SIGSTOP)"},
+		{traced.Process.Pid, fmt.Sprintf("is traced by %d", unix.Gettid())},
+		{2, ""}, // a thread of the kernel, where there is one
+		{run(build("pure", []string{"CGO_ENABLED=0"})).Process.Pid, "is linked statically, so no library can be preloaded into it; if it is a Go program that uses cgo"},
+		{run(build("other", []string{"CGO_ENABLED=0", "GOARCH=386"})).Process.Pid, "is a program for EM_386, and this command one for amd64"},
+		{cat.Process.Pid, "is no Go program"},
+	} {
+		_, err := Open(c.pid)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("process %d: %v, want %q", c.pid, err, c.want)
+		}
+	}
+}
+
+// TestFiltered has a process with a filter of system calls.
+func TestFiltered(t *testing.T) {
+	t.Parallel()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startAs(t, "/proc/self/exe", "filter", path, "calls")
+	if _, err := Open(p.Process.Pid); err == nil || !strings.Contains(err.Error(), "has a filter of system calls (seccomp)") {
+		t.Error(err)
+	}
+	p.end(t)
+}
+
+// TestKilled kills commands at moments of all kinds. The program goes on, and has its slots and signals back.
+func TestKilled(t *testing.T) {
+	path, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range (*kills + Most - 1) / Most {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			p := start(t, "storm")
+			for range Most {
+				testwait.Until(t, "the slots are back", func() bool { return p.helpers() == 0 })
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(80*time.Millisecond))))
+				out, err := exec.CommandContext(ctx, "/proc/self/exe", "load", fmt.Sprint(p.Process.Pid), path).CombinedOutput()
+				cancel()
+				if err == nil { // it was not killed
+					t.Fatal(string(out))
+				}
+			}
+			testwait.Until(t, "the slots are back", func() bool { return p.helpers() == 0 })
+			testwait.Until(t, "no thread blocks signals", func() bool {
+				for _, mask := range p.lines("SigBlk") {
+					if mask != "0000000000000000" {
+						return false
+					}
+				}
+				return true
+			})
+			p.end(t)
+		})
+	}
+}
+
+// TestEstimate compares the bytes in use with what the program knows to have allocated since, in 40 runs.
+func TestEstimate(t *testing.T) {
+	t.Parallel()
+	const runs, leaked, sigmas = 40, 1_000_000, 4.5
+	for range runs {
+		p := start(t, "leak")
+		file := p.attach(t)
+		if before := file.Before(); before < 5_000_000 || before > 8_000_000 {
+			t.Errorf("%d bytes were in use before, want 5,000,000 and a few", before)
+		}
+		fmt.Fprintln(p.input, "leak")
+		if line, err := p.output.ReadString('\n'); line != "leaked\n" {
+			t.Fatal(line, err)
+		}
+		c, err := file.Counts()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := math.Abs(float64(c.Live - leaked)); wrong > sigmas*float64(c.LiveError)+50_000 || c.LiveError > leaked/10 {
+			t.Errorf("%d in use, give or take %d, want %d", c.Live, c.LiveError, leaked)
+		}
+		if c.Frees < 1000 {
+			t.Errorf("%d frees, want those of 1,000 blocks from before", c.Frees)
+		}
+		end(t, file)
+		p.end(t)
+	}
+}
+
+// TestForbidden looks at a process of root as another user.
+func TestForbidden(t *testing.T) {
+	t.Parallel()
+	p := start(t, "calls")
+	if os.Getuid() != 0 {
+		t.Skip("only root can run a program as somebody else")
+	}
+	self := filepath.Join(folder, "self")
+	text, err := os.ReadFile("/proc/self/exe")
+	if err == nil {
+		err = os.WriteFile(self, text, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := exec.Command(self, "open", fmt.Sprint(p.Process.Pid))
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	c.Dir = "/"
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "run it with sudo, or sysctl kernel.yama.ptrace_scope=0 for programs of the same user, or in a container") {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := Open(p.Process.Pid); err != nil {
+		t.Error(err)
+	}
+	p.end(t)
+}
+
+// TestMoved has a thread that is not where it was seen: it goes on, and the next one is taken.
+func TestMoved(t *testing.T) {
+	p := start(t, "calls")
+	target, err := Open(p.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	all, err := target.sleepers()
+	if err != nil || len(all) == 0 {
+		t.Fatal(all, err)
+	}
+	s := *all[0]
+	s.pc++
+	if _, err := seize(&s); !errors.Is(err, errMoved) {
+		t.Fatal(err)
+	}
+	calls := 0
+	if err := target.with(func(x *tracee) error {
+		if calls++; calls == 1 {
+			return errMoved
+		}
+		pid, err := x.syscall(unix.SYS_GETPID)
+		if err == nil && int(pid) != p.Process.Pid {
+			err = fmt.Errorf("getpid returns %d", pid)
+		}
+		return err
+	}); err != nil || calls != 2 {
+		t.Fatal(err, calls)
+	}
+	p.end(t)
+}

@@ -1,0 +1,114 @@
+//go:build linux && (amd64 || arm64)
+
+package shared
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// States of the library; see enum in cmem/source/internal.h.
+const (
+	attachedNow   = 1
+	attachedEnded = 2
+)
+
+// Map maps a memory file of another process, for a library that is loaded into that.
+func Map(name string) (*File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := &File{Path: name, lock: f}
+	if err = f.Truncate(Size); err == nil {
+		file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("the memory file that the process and this command are to share cannot be made: %w", err)
+	}
+	return file, nil
+}
+
+// Want tells the library that this process waits for it.
+func (f *File) Want() { atomic.StoreUint32(&f.header().attached.wanted, 1) }
+
+// WaitAttached returns when the library has changed the slots. If it has not begun in that time, it never will.
+func (f *File) WaitAttached(limit time.Duration) error {
+	a := &f.header().attached
+	for end := time.Now().Add(limit); atomic.LoadUint32(&a.state) == 0; {
+		f.Beat()
+		if time.Now().Before(end) {
+			wait(&a.state, 0, 100*time.Millisecond)
+			continue
+		}
+		if atomic.CompareAndSwapUint32(&a.wanted, 1, 0) {
+			return errors.New("the dynamic linker has not loaded the library: it is busy, or a setting of the system forbids it (SELinux, no memory, no /proc)")
+		}
+		f.end()
+		return errors.New("the library could not begin")
+	}
+	if off := f.Off(); off != "" {
+		return errors.New(off)
+	}
+	if a.slots == 0 {
+		f.Detach(limit)
+		return errors.New("no file of it calls malloc of the C library by a slot: the program has an allocator linked in, or module cmem, whose page shows the same")
+	}
+	return nil
+}
+
+// Beat tells the library that this process lives. It is to be called each second.
+func (f *File) Beat() { atomic.AddUint32(&f.header().attached.beat, 1) }
+
+func (f *File) end() {
+	a := &f.header().attached
+	atomic.StoreUint32(&a.end, 1)
+	const wake = 1
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&a.end)), wake, 1<<30, 0, 0, 0)
+}
+
+// Detach has the library put all slots back. It returns how many could not be, because their file has been
+// unloaded, or somebody else has changed them.
+func (f *File) Detach(limit time.Duration) (left uint64, err error) {
+	a := &f.header().attached
+	f.end()
+	for end := time.Now().Add(limit); atomic.LoadUint32(&a.state) != attachedEnded; {
+		if time.Now().After(end) {
+			return 0, errors.New("the library has not ended within " + limit.String())
+		}
+		wait(&a.state, attachedNow, 100*time.Millisecond)
+	}
+	return a.slotsLeft, nil
+}
+
+// Ended reports whether the library has put the slots back.
+func (f *File) Ended() bool { return atomic.LoadUint32(&f.header().attached.state) == attachedEnded }
+
+// Before returns the bytes that malloc of glibc had in use before; 0 with another one.
+func (f *File) Before() int64 { return int64(f.header().attached.before) }
+
+// Slots returns how many slots were changed.
+func (f *File) Slots() int { return int(f.header().attached.slots) }
+
+// Close unmaps a file of Map or OpenLeft.
+func (f *File) Close() error {
+	err := syscall.Munmap(f.data)
+	if f.lock != nil {
+		err = errors.Join(err, f.lock.Close())
+	}
+	return err
+}
+
+// wait sleeps while a word of the file has a value, for some time at most.
+func wait(word *uint32, is uint32, limit time.Duration) {
+	t := unix.NsecToTimespec(int64(limit))
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), 0, uintptr(is), uintptr(unsafe.Pointer(&t)), 0, 0)
+}

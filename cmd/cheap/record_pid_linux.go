@@ -1,0 +1,116 @@
+//go:build amd64 || arm64
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cheapgo/cheap/cmd/cheap/internal/attach"
+	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/figure"
+)
+
+// recordPid records a process that runs.
+func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stderr io.Writer) (err error) {
+	target, err := attach.Open(s.pid)
+	if err != nil {
+		return usagef("%v", err)
+	}
+	s.program, s.path, s.args = target.Program, target.Program.Path, []string{target.Program.Path}
+	library, err := s.preloaded(folder)
+	if err != nil {
+		return orUsage(err)
+	}
+	r := &recording{recordSettings: s, signals: signals, stderr: stderr}
+	var listener net.Listener
+	if s.address != "" {
+		if listener, err = listen(s.address); err != nil {
+			return err
+		}
+		defer listener.Close()
+	}
+	process, err := unix.PidfdOpen(s.pid, 0)
+	if err != nil {
+		return fmt.Errorf("process %d: %w", s.pid, err)
+	}
+	defer unix.Close(process)
+	if r.file, err = target.Load(library, s.rate); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.file.Close()) }()
+	r.since = time.Now()
+	until := "until SIGINT"
+	if s.length > 0 {
+		until = "for " + s.length.String()
+	}
+	fmt.Fprintf(stderr, "cheap record: counts what process %d, %s, allocates from now on, %s\n", s.pid, figure.Printable(filepath.Base(s.path)), until)
+	if listener != nil {
+		server := r.serve(listener)
+		defer server.Close()
+	}
+	_, stop := r.watchParts(s.pid)
+	lives := r.await(process)
+	if lives {
+		left, wrong := r.file.Detach(detachPatience)
+		if err = wrong; left > 0 {
+			err = fmt.Errorf("%s could not be changed back: the pages are not writable any more; what the library does there is harmless", figure.Plural(int(left), "slot"))
+		}
+	}
+	r.took = time.Since(r.since)
+	stop()
+	return errors.Join(err, r.write(stderr))
+}
+
+const (
+	// beats is how often this process says that it lives; the library waits for four seconds.
+	beats = 250 * time.Millisecond
+
+	detachPatience = 30 * time.Second
+)
+
+// await returns when the process ends, or a signal or the time ends the recording. It reports whether the process lives.
+func (r *recording) await(process int) (lives bool) {
+	for {
+		r.file.Beat()
+		sleep := beats
+		if r.length > 0 {
+			sleep = min(sleep, time.Until(r.since.Add(r.length)))
+			if sleep <= 0 {
+				return true
+			}
+		}
+		ended := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
+		if n, _ := unix.Poll(ended, int(sleep.Milliseconds())+1); n > 0 {
+			return false
+		}
+		if r.file.Ended() { // this process was stopped for a while, and the library took it for dead
+			return true
+		}
+		select {
+		case s := <-r.signals.c:
+			switch s {
+			case os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
+				return true
+			}
+		default:
+		}
+	}
+}
+
+// counted says since when calls are counted, and what is not.
+func (r *recording) counted() string {
+	text := fmt.Sprintf("since %s, for %v", r.since.Format(time.TimeOnly), r.took.Round(100*time.Millisecond))
+	if before := r.file.Before(); before > 0 {
+		return text + fmt.Sprintf("; the %s that C had in use before have no maker", byteCount(before))
+	}
+	return text + "; what C had in use before has no maker"
+}

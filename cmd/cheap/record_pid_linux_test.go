@@ -1,0 +1,88 @@
+//go:build cgo && linux && amd64
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestRecordPid attaches to a program that was not started for it. A leak is named by its line.
+func TestRecordPid(t *testing.T) {
+	t.Parallel()
+	program := filepath.Join(t.TempDir(), "attached")
+	if text, err := exec.Command("go", "build", "-o", program, "./testdata/attached").CombinedOutput(); err != nil {
+		t.Fatal(err, string(text))
+	}
+	for _, by := range []string{"signal", "time", "end"} {
+		p := exec.CommandContext(untilDeadline(t), program, "leak")
+		input, _ := p.StdinPipe()
+		out, _ := p.StdoutPipe()
+		output := bufio.NewReader(out)
+		if err := p.Start(); err != nil {
+			t.Fatal(err)
+		}
+		says := func(from *bufio.Reader, want string) {
+			t.Helper()
+			if line, err := from.ReadString('\n'); !strings.HasPrefix(line, want) {
+				t.Fatal(line, err)
+			}
+		}
+		says(output, "ready\n")
+		args := []string{"-rate", "1", "-pid", fmt.Sprint(p.Process.Pid)}
+		if by == "time" {
+			args = append(args, "-for", "3s")
+		}
+		command, profile := recordCommandLine(t, nil, args...)
+		text, _ := command.StderrPipe()
+		stderr := bufio.NewReader(text)
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		says(stderr, fmt.Sprintf("cheap record: counts what process %d, attached, allocates from now on, ", p.Process.Pid))
+		fmt.Fprintln(input, "leak")
+		says(output, "leaked\n")
+		switch by {
+		case "signal":
+			command.Process.Signal(os.Interrupt)
+		case "end":
+			p.Process.Signal(syscall.SIGKILL)
+		}
+		report, _ := io.ReadAll(stderr)
+		if err := command.Wait(); err != nil {
+			t.Fatalf("%s: %v\n%s", by, err, report)
+		}
+		r := &recordRun{stderr: string(report), out: profile}
+		stacks := r.stacks(t, "inuse_space")
+		if n := sum(stacks, `^planted .*main\._Cfunc_planted main\.leak main\.main runtime\.main runtime\.goexit$`); n != 1_000_000 {
+			t.Errorf("%s: %d bytes leaked, want 1,000,000: %v", by, n, stacks)
+		}
+		for stack, n := range stacks {
+			if n < 0 {
+				t.Errorf("%s: %d bytes in use of %s", by, n, stack)
+			}
+		}
+		for _, want := range []string{
+			`^cheap record: the C heap of attached\n  counted     since \d\d:\d\d:\d\d, for [\d.]+m?s; the [45]\.\d+ MiB that C had in use before have no maker\n`,
+			`\n  calls       [\d,]+ of malloc and its like, for [\d.]+ [KM]iB; 1,0\d\d of free\n`,
+			`planted`,
+		} {
+			if !regexp.MustCompile(want).Match(report) {
+				t.Errorf("%s: no %s in\n%s", by, want, report)
+			}
+		}
+		input.Close()
+		rest, _ := io.ReadAll(output)
+		if err := p.Wait(); by != "end" && (err != nil || string(rest) != "bad 0 interrupted 0\n") {
+			t.Errorf("%s: %v: %s", by, err, rest)
+		}
+	}
+}
