@@ -76,7 +76,9 @@ func TestHugeSizes(t *testing.T) {
 				}
 			}
 		}
-		if p := newFixed(h, 1<<(bits.UintSize-3), 0, 0).Malloc(1); p != nil {
+		if limit == 0 && bits.UintSize < 64 {
+			t.Log("half a GiB, the largest block of a FixedBlock, is there")
+		} else if p := newFixed(h, 1<<(bits.UintSize-3), 0, 0).Malloc(1); p != nil {
 			t.Errorf("limit %d: a huge block of a FixedBlock: %p", limit, p)
 		}
 		if err := a.Destroy(); err != nil {

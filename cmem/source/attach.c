@@ -86,7 +86,8 @@ static struct function {
 	enum probe probe;
 	void *next;
 } functions[] = {
-#define FUNCTION(name, pass, probe) {#name, cmem_##name, &cmem_next.name, pass, probe, 0}
+#define FUNCTION(name, pass, probe) \
+	{ #name, cmem_##name, &cmem_next.name, pass, probe, 0 }
 	{"_Unwind_Find_FDE", cmem_find_table, 0, tables_pass, by_tables, 0},
 	FUNCTION(free, free_pass, by_pointer),
 	FUNCTION(realloc, realloc_pass, by_block),
@@ -397,6 +398,8 @@ void cmem_attach_go(uintptr_t base) {
 }
 #else
 int cmem_attach_load(void (*rest)(void)) { return 0; }
-struct header *cmem_attach_open(void) { return 0; }
+struct header *cmem_attach_open(void) {
+	return 0;
+}
 void cmem_attach_go(uintptr_t base) {}
 #endif

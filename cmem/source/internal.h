@@ -146,14 +146,14 @@ struct header {
 	struct fields fields;
 	char off[256]; // what cmem_off returns
 	struct attached {
-		uint32_t wanted;      // the command sets 1, and 0 when it waits no more; the library makes 2 of 1
-		uint32_t state;       // the library: attached_now, attached_ended
-		uint32_t end;         // the command: the end is wanted
-		uint32_t beat;        // the command adds 1 while it lives
-		uint64_t before;      // bytes that were in use, as mallinfo2 says
-		uint64_t slots;       // that were changed
-		uint64_t slots_left;  // that could not be changed back
-	} attached;               // see attach.c
+		uint32_t wanted;     // the command sets 1, and 0 when it waits no more; the library makes 2 of 1
+		uint32_t state;      // the library: attached_now, attached_ended
+		uint32_t end;        // the command: the end is wanted
+		uint32_t beat;       // the command adds 1 while it lives
+		uint64_t before;     // bytes that were in use, as mallinfo2 says
+		uint64_t slots;      // that were changed
+		uint64_t slots_left; // that could not be changed back
+	} attached;              // see attach.c
 };
 enum { attached_now = 1, attached_ended }; // states
 

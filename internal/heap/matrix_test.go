@@ -68,7 +68,7 @@ func TestAlignmentMatrix(t *testing.T) {
 				if !hasEnds(p, size, i+1) {
 					t.Fatalf("blocks of %d bytes, aligned to %d, overlap", size, align)
 				}
-				ways[(i/2)%2].(Allocator).Free(p)
+				ways[(i/2)%2].Free(p)
 			}
 		}
 	}
@@ -129,7 +129,7 @@ func TestReallocMatrix(t *testing.T) {
 // reallocZeroed makes a zeroed block of one size one of another.
 func reallocZeroed(t *testing.T, a Allocator, from, to int) {
 	t.Helper()
-	p := a.(Allocator).Calloc(1, from)
+	p := a.Calloc(1, from)
 	mustBeZero(t, p, from, "Calloc of %d bytes", from)
 	p = a.Realloc(p, to)
 	kept := min(from, to)

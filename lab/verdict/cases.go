@@ -191,7 +191,7 @@ func goroutines()    { each(1, func() { go leaver() }) }
 func leaver()        { C.get(100000) }
 func lockedBlocks()  { each(1, func() { C.lock(C.get(100000), 100000) }) }
 func hugePages()     { each(20, func() { C.get_huge(2 * mib) }) }
-func cheapBlocks()   { each(1, func() { touch(unsafe.Slice((*byte)(cheap.Malloc(100000)), 100000)) }) }
+func cheapBlocks()   { each(1, func() { touch(unsafe.Slice((*byte)(cheap.Malloc(100000)), 100000)) }) } //cheapvet:ignore cfree it is planted
 func calledByC()     { each(1, func() { C.call_back(100000) }) }
 
 //export goCalledBack
@@ -223,8 +223,8 @@ func longLRU()    { five(lru) }
 
 func forgottenString() {
 	each(1, func() {
-		C.CString(text)
-		C.CString(text)
+		C.CString(text) //cheapvet:ignore cfree it is planted
+		C.CString(text) //cheapvet:ignore cfree it is planted
 	})
 }
 
