@@ -279,6 +279,9 @@ const mostParts = 6
 // called profile.
 func reportVerdict(v resident.Verdict, profile string, line func(label, format string, args ...any)) {
 	line("verdict", "%s", figure.Printable(v.Sentence))
+	if strings.HasPrefix(v.Do, "import module cmem") { // this command is in its place
+		v.Do = "see the profile of module cmem, which has what was allocated since the recording began"
+	}
 	if v.Do != "" {
 		line("to do", "%s", figure.Printable(strings.ReplaceAll(v.Do, "the profile of module cmem", profile)))
 	}

@@ -21,6 +21,11 @@ import (
 
 // recordPid records a process that runs.
 func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stderr io.Writer) (err error) {
+	process, err := unix.PidfdOpen(s.pid, 0) // first: the number may be given to another process later
+	if err != nil {
+		return usagef("there is no process %d", s.pid)
+	}
+	defer unix.Close(process)
 	target, err := attach.Open(s.pid)
 	if err != nil {
 		return usagef("%v", err)
@@ -38,11 +43,6 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 		}
 		defer listener.Close()
 	}
-	process, err := unix.PidfdOpen(s.pid, 0)
-	if err != nil {
-		return fmt.Errorf("process %d: %w", s.pid, err)
-	}
-	defer unix.Close(process)
 	if r.file, err = target.Load(library, s.rate); err != nil {
 		return err
 	}
@@ -57,15 +57,16 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 		server := r.serve(listener)
 		defer server.Close()
 	}
+	r.file.Beat()
 	_, stop := r.watchParts(s.pid)
 	lives := r.await(process)
+	r.took = time.Since(r.since)
 	if lives {
-		left, wrong := r.file.Detach(detachPatience)
-		if err = wrong; left > 0 {
+		var left uint64
+		if left, err = r.file.Detach(detachPatience); left > 0 {
 			err = fmt.Errorf("%s could not be changed back: the pages are not writable any more; what the library does there is harmless", figure.Plural(int(left), "slot"))
 		}
 	}
-	r.took = time.Since(r.since)
 	stop()
 	return errors.Join(err, r.write(stderr))
 }
@@ -92,7 +93,8 @@ func (r *recording) await(process int) (lives bool) {
 		if n, _ := unix.Poll(ended, int(sleep.Milliseconds())+1); n > 0 {
 			return false
 		}
-		if r.file.Ended() { // this process was stopped for a while, and the library took it for dead
+		if r.file.Ended() {
+			fmt.Fprintln(r.stderr, "cheap record: this command did not run for some seconds, and the library took it for dead; what came then is not counted")
 			return true
 		}
 		select {

@@ -411,12 +411,13 @@ func (t *Target) Load(library string, rate int) (file *shared.File, err error) {
 			return nil, err
 		}
 	}
-	if file, err = shared.Map(names[1]); err != nil {
+	mapped, err := shared.Map(names[1])
+	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			file.Close()
+			mapped.Close()
 		}
 	}()
 	if err := t.patch(image, rate, fds, inodes); err != nil {
@@ -425,7 +426,7 @@ func (t *Target) Load(library string, rate int) (file *shared.File, err error) {
 	if err := os.WriteFile(names[0], image, 0); err != nil {
 		return nil, err
 	}
-	file.Want()
+	mapped.Want()
 	err = t.with(func(x *tracee) error {
 		const rtldNow = 2
 		// By a name that was loaded before, dlopen would return that library.
@@ -435,11 +436,11 @@ func (t *Target) Load(library string, rate int) (file *shared.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := file.WaitAttached(10 * time.Second); err != nil {
+	if err := mapped.WaitAttached(10 * time.Second); err != nil {
 		return nil, fmt.Errorf("process %d goes on as before: %w", t.Pid, err)
 	}
 	fds = nil // the library has closed them
-	return file, nil
+	return mapped, nil
 }
 
 // closeAll closes the memory files in the process.
