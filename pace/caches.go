@@ -269,7 +269,7 @@ func (p *pacer) askCaches(h shortage) {
 	}
 	caches.mu.Lock()
 	defer caches.mu.Unlock()
-	if !h.short && len(caches.all) > 0 {
+	if !h.short && h.need == 0 && len(caches.all) > 0 {
 		p.gauge.fade() // caches grow without a collection, which fades it otherwise
 	}
 	if p.pressing && (h.urgent > 0 && was.urgent == 0 || h.need >= more(p.pressed)) {
