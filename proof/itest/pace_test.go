@@ -240,8 +240,11 @@ func (m *paceModel) check(t *rapid.T) {
 	}
 }
 
-// TestPaceModel compares what is counted with a reference, whatever is done.
-func TestPaceModel(t *testing.T) { rapid.Check(t, runPaceModel) }
+// TestPaceModel compares what is counted with a reference, whatever is done, in a process in which nothing
+// else is counted.
+func TestPaceModel(t *testing.T) {
+	inChild(t, func(t *testing.T) { rapid.Check(t, runPaceModel) })
+}
 
 // TestPaceLeavesNothing looks whether a goroutine or a timer stays behind, in a
 // process that has used nothing before.
