@@ -3,7 +3,7 @@ package cheap
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
 )
 
 // An Allocator allocates memory that lies outside the Go heap. The garbage

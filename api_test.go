@@ -9,8 +9,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/shadow"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // TestDefaultHeapStays asks the default heap to end. It refuses, and works on.

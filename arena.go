@@ -3,10 +3,10 @@ package cheap
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/bump"
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/mem/bump"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/poison"
 )
 
 // An Arena allocates blocks that are freed all at once. It takes chunks from an

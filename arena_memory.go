@@ -4,8 +4,8 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/leaks"
-	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/mem/poison"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 // arenaMemory is all memory that an arena must give back. It does not refer to its

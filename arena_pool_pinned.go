@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
 )
 
 // take empties the box. Its P is pinned.

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // TestArenaPoolLoweredProcs fills the boxes of Ps that then stop running.

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testenv"
-	"github.com/cheapgo/cheap/internal/testheap"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testheap"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 func TestPooledArenaIsReused(t *testing.T) {

@@ -5,7 +5,7 @@ package cheap
 import (
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // TestSharedReported uses allocators for one goroutine from two that have nothing to do with each other,

@@ -5,8 +5,8 @@ import (
 
 	"github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/heap/fill"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/poison"
 )
 
 // fillsFreed says whether an Arena and a FixedBlock fill memory that is freed. It is true if

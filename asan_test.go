@@ -12,7 +12,7 @@ import (
 
 	_ "github.com/cheapgo/cheap/asan"
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // The tests of this package look at how heaps work that are not checked. So only the regions

@@ -4,8 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // The attacks that give the heap a wrong pointer, or a wrong size.

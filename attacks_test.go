@@ -10,14 +10,14 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/guard"
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testheap"
+	"github.com/cheapgo/cheap/internal/watch/guard"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // An attack is a mistake of a program.

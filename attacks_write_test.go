@@ -4,8 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // The attacks that read or write where the program has no block.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // TestEnvironment starts programs with variables that have no effect. Each says so, in one line;

@@ -4,9 +4,9 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap/fill"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/poison"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/poison"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // With CHEAP_CHECK a freed block of a FixedBlock is filled, and verified before it is handed out

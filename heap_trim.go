@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // DefaultDecay is how long idle memory is kept, unless [SetDecay] says otherwise.

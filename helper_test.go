@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 func TestMain(m *testing.M) { testheap.Main(m) }

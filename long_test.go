@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // TestLongRun does random operations in eight goroutines, while GOMAXPROCS goes from 1 to

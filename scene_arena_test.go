@@ -4,9 +4,9 @@ import (
 	"errors"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/shadow"
-	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/test/shadow"
 )
 
 // A scratch is an arena and the reference of its blocks.

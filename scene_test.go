@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/shadow"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // A scene is some heaps, and what is over them, with users that do random operations on

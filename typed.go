@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/pointerfree"
+	"github.com/cheapgo/cheap/internal/mem/pointerfree"
 )
 
 // New allocates a zero T from a. It returns nil if a has no memory for it. Free the T

@@ -2,7 +2,7 @@ package cheap
 
 import (
 	"github.com/cheapgo/cheap/internal/heap"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // spanHolder and heapErrors implement interfaces of packages below this one, through which they

@@ -16,7 +16,7 @@ static void drop_region(uintptr_t p, size_t n) { __lsan_unregister_root_region((
 */
 import "C"
 
-import "github.com/cheapgo/cheap/internal/poison"
+import "github.com/cheapgo/cheap/internal/mem/poison"
 
 func init() {
 	C.cheap_report_init()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/cheapgo/cheap"
 	_ "github.com/cheapgo/cheap/asan"
-	"github.com/cheapgo/cheap/internal/ctouch"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/ctouch"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // An access is a way to touch a byte.

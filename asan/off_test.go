@@ -7,7 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	_ "github.com/cheapgo/cheap/asan"
-	"github.com/cheapgo/cheap/internal/poison"
+	"github.com/cheapgo/cheap/internal/mem/poison"
 )
 
 // TestNothing looks whether the package does nothing in a build without -asan.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 // TestNoAllocationOfParts records and runs each part of a list that is used again.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // deep uses more stack than the goroutine has, so that the stack moves.

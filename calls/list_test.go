@@ -14,7 +14,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 func newCalls() ctest.Calls { return ctest.Calls{List: calls.New()} }

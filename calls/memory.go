@@ -14,7 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // CopyMax is the most bytes that [List.Bytes] copies. More bytes are pinned: to pin an object costs

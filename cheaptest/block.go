@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/test/shadow"
 )
 
 type pointer = unsafe.Pointer

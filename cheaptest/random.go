@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/test/shadow"
 )
 
 // The model keeps at most this many blocks and bytes live.

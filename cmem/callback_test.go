@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 // TestCallbacks has blocks that C has allocated below functions of Go that C has called, on the stack of

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/google/pprof/profile"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 // calls returns how many calls a test makes: the flag is that of TestExact as well.

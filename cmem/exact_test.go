@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 const fewCalls = 1_000_000

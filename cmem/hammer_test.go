@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmem/internal/hammer"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 var long = flag.Duration("cmem.long", 0, "how long TestHammer runs; 0 is some thousand steps")

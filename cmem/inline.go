@@ -8,7 +8,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // cgocall is the function by which Go calls C. Cgo and others call it by its name, so the name stays.

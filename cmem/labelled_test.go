@@ -16,8 +16,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/google/pprof/profile"
 )
 

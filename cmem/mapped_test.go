@@ -15,7 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/google/pprof/profile"
 )
 

@@ -13,7 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/google/pprof/profile"
 )
 

@@ -11,8 +11,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // Package pace counts what the C heap has in use. While it runs, C tells of growth by a timer,

@@ -16,8 +16,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )

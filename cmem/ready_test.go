@@ -15,9 +15,9 @@ import (
 	"github.com/cheapgo/cheap/cmem/fht"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testenv"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // blocks makes blocks of several sizes, of so many bytes together, and returns how many the allocator has taken for them as well.

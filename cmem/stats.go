@@ -5,7 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // Stats are the counts of the C heap.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // names has the library and the text of the stacks that were ever among those with the most bytes in

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // Package inspect/leaktest counts block by block: it asks for that by census.CTracker.

@@ -5,7 +5,7 @@ package cmem
 import (
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 )
 
 // cHost has the methods of package cmem that package account calls, by an interface of its

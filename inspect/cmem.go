@@ -10,9 +10,9 @@ import (
 	"time"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // cmemState reports whether module cmem is in the program, and why it does nothing, or "".

@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/charts"
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/heappage"
+	"github.com/cheapgo/cheap/internal/page/charts"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/heappage"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // mostMoments is how many requests for c.html are remembered. When there are more, every second one is

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/guard"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/guard"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // SetGuardRate has heaps place one block in blocks, in the mean, between two pages that

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect/leaktest"
-	"github.com/cheapgo/cheap/internal/guard"
-	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/watch/guard"
 	"github.com/cheapgo/cheap/own"
 )
 

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // Options configure [Handler]. The zero value is the default.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testwait"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // values are the samples of one read, by the name of the metric and the values of its labels.

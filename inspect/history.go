@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // mostLargest is how many suspects the first screen has.

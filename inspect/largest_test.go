@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 func TestLargest(t *testing.T) {

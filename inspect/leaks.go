@@ -10,8 +10,8 @@ import (
 
 	"github.com/cheapgo/cheap/inspect/internal/collect"
 	"github.com/cheapgo/cheap/inspect/internal/suspects"
-	"github.com/cheapgo/cheap/internal/leaks"
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 var enable sync.Once

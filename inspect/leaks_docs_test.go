@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 // TestLeaksDocument compares the part of docs/memory.md about owners with the programs that it

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/inspect/internal/suspects"
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 // ServeLeaks answers with [WriteLeaks], which collects. Who may ask is as in [ServeSuspects].

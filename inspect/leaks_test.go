@@ -21,11 +21,11 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/cheapgo/cheap/inspect/internal/suspects"
-	"github.com/cheapgo/cheap/internal/leaks"
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 	"github.com/cheapgo/cheap/own"
 )
 

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // TestMappings compares the sum with what the kernel says of the process, and the parts of the Go

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // tableSpecs has all metrics. It is the only list of them: Metrics, Read, the page, its texts and the
@@ -12,10 +12,10 @@ import (
 //
 // The get of a column takes its value from a snapshot (read.go), which has it from these counters:
 //
-//	heaps, pools, the C heap      internal/census, whose types the packages cheap, own and cmem fill
+//	heaps, pools, the C heap      internal/watch/census, whose types the packages cheap, own and cmem fill
 //	pacing, and refusals          pace.Stats
-//	accounts                      internal/account
-//	samples, calls of the system  internal/sample, internal/osmem
+//	accounts                      internal/mem/account
+//	samples, calls of the system  internal/watch/sample, internal/mem/osmem
 var tableSpecs = []tableSpec{
 	{
 		name: "resident", title: "Resident memory",

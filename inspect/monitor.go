@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/guard"
+	"github.com/cheapgo/cheap/internal/watch/guard"
 )
 
 // monitorVariable is set in the monitor, the process that [Monitor] starts: to a colon, and the value that

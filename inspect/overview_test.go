@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 	"github.com/cheapgo/cheap/pace"
 )
 
@@ -186,7 +186,7 @@ func TestWays(t *testing.T) {
 	if !ok || len(ways) < 5 {
 		t.Fatalf("page.js has %d ways", len(ways))
 	}
-	files, err := filepath.Glob("../internal/resident/*.go")
+	files, err := filepath.Glob("../internal/watch/resident/*.go")
 	if err != nil || len(files) < 5 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}

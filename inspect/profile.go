@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 	"github.com/google/pprof/profile"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/own"
 	"github.com/google/pprof/profile"
 )
@@ -381,7 +381,7 @@ func deep(n int, f func()) {
 	deep(n-1, f)
 }
 
-// TestDeepStacks has stacks that differ behind more frames than internal/stacks reads.
+// TestDeepStacks has stacks that differ behind more frames than internal/watch/stacks reads.
 func TestDeepStacks(t *testing.T) {
 	withRate(t, 1)
 	h := newHeap(t, cheap.HeapOptions{Name: unique("deep")})

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // A Verdict says in a sentence what holds the memory of the process, and what to do. docs/memory.md has

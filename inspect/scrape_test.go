@@ -13,7 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 	"github.com/cheapgo/cheap/own"
 )
 

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"text/tabwriter"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/pagejson"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // readTables makes the tables, of mappings that were read without the lock, because that takes a while.

@@ -5,9 +5,9 @@ import (
 	"runtime"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/resident"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/resident"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // A Report says what holds the memory of the program outside the Go heap.

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay/preload"
-	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/report"
 	"github.com/cheapgo/cheap/lab/internal/tables"

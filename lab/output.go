@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/lab/internal/report"
 )
 

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay/preload"
-	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 )
 
 // TestArenasIn parses what glibc 2.36 prints, and what it does not.

@@ -12,8 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/libc"
 )
 

@@ -9,7 +9,7 @@ package libc
 */
 import "C"
 
-import "github.com/cheapgo/cheap/internal/procfs"
+import "github.com/cheapgo/cheap/internal/watch/procfs"
 
 // Trim has malloc give its free memory back to the operating system, for the whole process. It
 // returns by how many bytes the resident memory of the process is smaller after that, or 0 if it is

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 )
 
 // libcHost has the methods of package libc that package account calls, by an interface of its

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

@@ -5,7 +5,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestReleaseOfBlocks owns blocks of a heap, and frees them by [cheap.Pointer] in

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 // calls are callbacks for a test, whose default returns -1.

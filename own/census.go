@@ -6,7 +6,7 @@ import (
 	"slices"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // The counts of pools that tools read. Package own has no bound on them, and warns of

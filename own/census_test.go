@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // counted returns what readPools counts of the pool with a name.

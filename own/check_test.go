@@ -9,9 +9,9 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // A readerContext is a context of a C library with a lock, a pool of its own, and

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestForgottenAreReleased forgets owners of many sizes, from many goroutines.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestGroupAsParentComesBack forgets groups with a child each: a worker releases

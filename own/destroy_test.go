@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestClosePoolReleasesWhatIsLeft has owners in batches of all kinds left.

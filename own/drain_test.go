@@ -11,9 +11,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // TestDrainReleasesOnItsGoroutine closes, forgets and destroys: releases are

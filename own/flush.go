@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 

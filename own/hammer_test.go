@@ -11,7 +11,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // collectWithoutPause runs one collection after the other until stop is called.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/testenv"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
 )

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/leaks"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 // TestLeaksLevels sets levels in all ways, before and after pools are made.

@@ -13,15 +13,15 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 var long = flag.Bool("own.long", false, "run 1,000 processes for each kind of TestNothingIsLost, and ten million resources in TestHammerExactlyOnce")
 
 // TestNothingIsLost lowers GOMAXPROCS from 7 to 2 while goroutines own and forget, and
-// collections run. The runtime may lose cleanups then; see package internal/gcwatch.
+// collections run. The runtime may lose cleanups then; see package internal/watch/gcwatch.
 // All that was forgotten is released, within five collections at a GOMAXPROCS of 2 if the
 // machine is not late; with -own.long, nearly always.
 // It is so, too, if a finalizer of the program never returns, and if a cleanup of the

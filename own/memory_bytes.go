@@ -3,7 +3,7 @@ package own
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestDeadMemoryIsCountedOnce has batches of a Memory die while some of their blocks are

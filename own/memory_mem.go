@@ -3,8 +3,8 @@ package own
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/pointerfree"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/pointerfree"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 var _ io.Closer = (*object)(nil)

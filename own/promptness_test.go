@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestCollectionsUntilReleased counts the collections from the drop of owners to

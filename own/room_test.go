@@ -12,8 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // limited sets a bound that more bytes than there are may reach, for the time of a test. It

@@ -11,8 +11,8 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
 // release collects, and drains, until done reports true.

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // Places that own, which a stack is to name.

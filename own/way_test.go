@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/testenv"
-	"github.com/cheapgo/cheap/internal/testtrace"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testtrace"
 )
 
 // forgetting is a program that forgets the owners of a batch that is full, and records the
@@ -27,7 +27,7 @@ import (
 	"runtime/debug"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/testtrace/record"
+	"github.com/cheapgo/cheap/internal/test/testtrace/record"
 	"github.com/cheapgo/cheap/own"
 )
 

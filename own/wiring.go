@@ -1,9 +1,9 @@
 package own
 
 import (
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 	"github.com/cheapgo/cheap/own/internal/batch"
 	"github.com/cheapgo/cheap/own/internal/intake"
 	"github.com/cheapgo/cheap/own/internal/worker"

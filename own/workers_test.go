@@ -12,8 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/worker"
 )
 

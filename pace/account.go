@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 )
 
 // AccountOptions configure an [Account].

@@ -4,10 +4,10 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/giveback"
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/giveback"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // The pacer has four parts, which do not know each other:

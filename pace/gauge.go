@@ -3,7 +3,7 @@ package pace
 import (
 	"math"
 
-	"github.com/cheapgo/cheap/internal/giveback"
+	"github.com/cheapgo/cheap/internal/mem/giveback"
 )
 
 // A limit is about used, the bytes that the kernel counts, because by these the kernel kills. Accounts

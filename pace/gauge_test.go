@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // A fakeUsage is what a test says that the kernel counts.

@@ -9,8 +9,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/giveback"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/giveback"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 

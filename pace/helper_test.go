@@ -13,10 +13,10 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
 

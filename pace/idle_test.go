@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // TestIdleMemory frees blocks of a heap. A collection returns what is idle beyond what may

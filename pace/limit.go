@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // A LimitError describes a request that failed at a limit. [errors.Is] reports

@@ -3,8 +3,8 @@ package pace
 import (
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/giveback"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/giveback"
 )
 
 // A mallocSpace is what the limit says of malloc.

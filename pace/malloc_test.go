@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/giveback"
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/giveback"
+	"github.com/cheapgo/cheap/internal/test/testwait"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // A fakeMalloc calls a function of a test.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // A meter samples the resident memory of the process.

@@ -4,8 +4,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // A patience says how long goroutines wait for others.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 )
 
 // A request has met a limit, and waits for room:

@@ -3,9 +3,9 @@ package pace
 import (
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // A sample is what is read of malloc.

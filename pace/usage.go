@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/cgroup"
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/cgroup"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // What a limit reads of the process and of its cgroups.

@@ -11,7 +11,7 @@ import (
 	"os/signal"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
-	"github.com/cheapgo/cheap/internal/charts"
+	"github.com/cheapgo/cheap/internal/page/charts"
 )
 
 // serveReport serves the page of a report until an interrupt: the next one, if one has ended the

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 const recordUsage = `Record runs a program, and shows the memory of its C heap: what C libraries

@@ -15,7 +15,7 @@ import (
 	"syscall"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // How several programs are recorded: go test -exec starts this command for each, with a folder for -o.

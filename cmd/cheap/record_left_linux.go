@@ -14,7 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // note has the file say whose it is, so that the next run can write the profile if this one is killed.

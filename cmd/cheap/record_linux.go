@@ -21,9 +21,9 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/heappage"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/heappage"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // recordCommand is `cheap record`. It returns the exit code of the program.

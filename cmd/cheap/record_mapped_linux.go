@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // leastMapped is from how many bytes on the report has what a library has mapped.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 	"github.com/cheapgo/cheap/internal/replay"
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/trace"

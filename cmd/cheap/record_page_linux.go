@@ -16,9 +16,9 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/heappage"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/heappage"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // A timeline keeps what the page shows over time: the parts of the resident memory, and what each stack has in use. When

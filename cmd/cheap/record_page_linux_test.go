@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // TestRecordPage records a program, and reads what the page has of it: at the end what was leaked, and moments in order.

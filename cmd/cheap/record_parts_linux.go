@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // A parts watches what the resident memory of the program is for. It looks from outside, so of Go it knows

@@ -16,7 +16,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/attach"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // recordPid records a process that runs.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/heappage"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/heappage"
 )
 
 // mostPlaces is how many places the report names.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // TestRecordInUse has the line of what is in use where no sample is.

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/top"
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 const topUsage = `Top shows the memory of a program that has the page of package inspect.

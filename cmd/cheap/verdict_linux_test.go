@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/resident"
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // plantedPrograms are the programs of testdata/planted, and what a person says of them. in has parts of the

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/symbols"
+	"github.com/cheapgo/cheap/internal/page/symbols"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/ianlancetaylor/demangle"
 )
 

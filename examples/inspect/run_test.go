@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 // start starts the server, and returns the address of the page.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 // build builds the program. The test binary has no names of C functions.

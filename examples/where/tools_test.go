@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // TestTools runs the sessions of docs/tools.md with this program, or its module, for a shorter time

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/cgroup"
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/cgroup"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // A charge is what the cgroups of the process are charged, and may be: its own, and those around it. One

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 var update = flag.Bool("update", false, "write testdata/version1.box")

@@ -11,9 +11,9 @@ import (
 
 	"github.com/cheapgo/cheap/inspect"
 	"github.com/cheapgo/cheap/inspect/internal/suspects"
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/resident"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/resident"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // How many a record has of each.

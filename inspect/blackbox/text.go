@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // WriteText writes a report for people. Names are without what a terminal takes for a command.

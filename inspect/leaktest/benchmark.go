@@ -3,7 +3,7 @@ package leaktest
 import (
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // Benchmark has a benchmark report what C allocates for each operation, from this call on until it ends: C-B/op and

@@ -3,7 +3,7 @@ package leaktest
 import (
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // An allocating is a C heap of which each operation takes three blocks, of 100 bytes in all.

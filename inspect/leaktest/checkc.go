@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // CheckC fails the test if what C holds grows with each call of body: blocks of malloc and its like, and mappings that C

@@ -42,7 +42,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/inspect/internal/collect"
-	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 // An Option says what is no leak.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 	"github.com/cheapgo/cheap/pace"
 )
 

@@ -6,11 +6,11 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 )
 
 // # An allocation that misses the cache

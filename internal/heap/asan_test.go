@@ -12,9 +12,9 @@ import (
 	"unsafe"
 
 	_ "github.com/cheapgo/cheap/asan"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // The tests of this package look at how heaps work that are not checked. So only the regions

@@ -3,11 +3,11 @@ package heap
 import (
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // TestSpanBorders asks about every address of a span, and of those before and

@@ -1,6 +1,6 @@
 package heap
 
-import "github.com/cheapgo/cheap/internal/race"
+import "github.com/cheapgo/cheap/internal/mem/race"
 
 // begin and end enclose the code that writes to a block between taking it and
 // returning it. Destroy waits for that code.

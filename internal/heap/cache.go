@@ -5,10 +5,10 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // cache holds free blocks for one P, or for a Local. It lies outside the Go heap.

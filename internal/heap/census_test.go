@@ -6,11 +6,11 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/testheap"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/test/testheap"
+	"github.com/cheapgo/cheap/internal/test/testwait"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // found returns what readHeaps counts of h, or nil.

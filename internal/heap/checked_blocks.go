@@ -4,9 +4,9 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // Where the blocks of a checked heap come from, and where they go: the one cache that all

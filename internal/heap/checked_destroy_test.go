@@ -11,11 +11,11 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testheap"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testheap"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // TestHammerCheckedDestroy destroys checked heaps while others use them, which is misuse. Those

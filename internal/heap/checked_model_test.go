@@ -6,7 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 )
 
 // TestCheckedModel does random operations by several goroutines, and compares contents and

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // writtenOver looks for a block whose overrun has reached the block at base, or the memory

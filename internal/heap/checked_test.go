@@ -7,9 +7,9 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/heap/fill"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testcall"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // newCheckedHeap returns a heap with a level, which is destroyed when the test ends, whatever

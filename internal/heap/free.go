@@ -3,9 +3,9 @@ package heap
 import (
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // # A free that misses the cache

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/guard"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testheap"
+	"github.com/cheapgo/cheap/internal/watch/guard"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // mallocWithSlack returns a guarded block of 64 bytes that lies at the start of its page, so that

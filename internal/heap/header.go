@@ -9,10 +9,10 @@ import (
 
 	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // A checkedHeader is at the start of each block of a checked heap that was handed out, and

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/shadow"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // hasFlag reports whether the mapping of addr has a flag in /proc/self/smaps, and the bounds of the

@@ -8,9 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/procfs"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testenv"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // TestIdleResident measures what a heap with one block keeps in RAM: the first of the process,

@@ -4,9 +4,9 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // resizeLarge resizes the block at p, whose record is s, to newSize bytes, a multiple

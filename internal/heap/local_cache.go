@@ -85,9 +85,9 @@ import (
 	"unsafe"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // localCache is the part of a Local that must outlive it if it is dropped. Its fields are under

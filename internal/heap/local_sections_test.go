@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // spin counts in a function that, as Local.Malloc and Local.Free, has no place where the goroutine

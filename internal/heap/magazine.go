@@ -3,9 +3,9 @@ package heap
 import (
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // The magazines, the depot in which a class keeps some of them, and for how long it keeps them:

@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // openMaps opens the list of the mappings of the process. Tests count its calls.

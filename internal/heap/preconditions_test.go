@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // TestPreconditions calls each function that wants a multiple of something with what is none, and

@@ -2,8 +2,8 @@ package heap
 
 import (
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // raceAcquire is called when the block at p was taken off all lists and the caller

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // Package sample says which blocks are sampled, and keeps what is known of them.

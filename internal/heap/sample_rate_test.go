@@ -5,11 +5,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/sample"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testheap"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // TestSampleRateChanges has goroutines that only take a block and free it, so that their

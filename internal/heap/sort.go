@@ -2,7 +2,7 @@ package heap
 
 import (
 	"github.com/cheapgo/cheap/internal/heap/block"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // putOne takes back the block at p, which is not in a cache; s is the record of its

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/race"
-	"github.com/cheapgo/cheap/internal/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
+	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 )
 
 // Stats are cheap.Stats.

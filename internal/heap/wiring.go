@@ -1,9 +1,9 @@
 package heap
 
 import (
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/poison"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/mem/poison"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
 // heapHost implements interfaces of packages below this one, through which they call it. Only

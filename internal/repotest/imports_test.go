@@ -22,97 +22,97 @@ import (
 //
 // "C" is cgo. Where it is not allowed the package works with CGO_ENABLED=0.
 var imports = map[string][]string{
-	"internal/sizeclass":     {},
-	"internal/sizeclass/gen": {},
-	"internal/pointerfree":   {},
-	"internal/percpu":        {},
-	"internal/account":       {},
-	"internal/stacks":        {},
-	"internal/leaks":         {},
-	"internal/sample":        {"internal/stacks"},
-	"internal/poison":        {},
-	"internal/osmem":         {"internal/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
-	"internal/race":          {"internal/osmem"},
-	"internal/bump":          {},
-	"internal/procfs":        {},
-	"internal/cxxheader":     {},
-	"internal/figure":        {},
-	"internal/charts":        {},
-	"internal/heappage":      {"internal/charts", "internal/figure"},
-	"internal/census":        {"internal/sizeclass"},
-	"internal/gcwatch":       {"internal/percpu", "internal/race"},
-	"internal/span":          {"internal/gcwatch", "internal/osmem"},
-	"internal/cgroup":        {"internal/procfs"},
-	"internal/resident": {
-		"internal/account", "internal/census", "internal/cgroup", "internal/figure", "internal/osmem", "internal/procfs", "internal/span", "golang.org/x/sys/unix",
+	"internal/mem/sizeclass":     {},
+	"internal/mem/sizeclass/gen": {},
+	"internal/mem/pointerfree":   {},
+	"internal/mem/percpu":        {},
+	"internal/mem/account":       {},
+	"internal/watch/stacks":      {},
+	"internal/watch/leaks":       {},
+	"internal/watch/sample":      {"internal/watch/stacks"},
+	"internal/mem/poison":        {},
+	"internal/mem/osmem":         {"internal/mem/poison", "golang.org/x/sys/unix", "golang.org/x/sys/windows"},
+	"internal/mem/race":          {"internal/mem/osmem"},
+	"internal/mem/bump":          {},
+	"internal/watch/procfs":      {},
+	"internal/cxxheader":         {},
+	"internal/page/figure":       {},
+	"internal/page/charts":       {},
+	"internal/page/heappage":     {"internal/page/charts", "internal/page/figure"},
+	"internal/watch/census":      {"internal/mem/sizeclass"},
+	"internal/watch/gcwatch":     {"internal/mem/percpu", "internal/mem/race"},
+	"internal/mem/span":          {"internal/watch/gcwatch", "internal/mem/osmem"},
+	"internal/watch/cgroup":      {"internal/watch/procfs"},
+	"internal/watch/resident": {
+		"internal/mem/account", "internal/watch/census", "internal/watch/cgroup", "internal/page/figure", "internal/mem/osmem", "internal/watch/procfs", "internal/mem/span", "golang.org/x/sys/unix",
 	},
-	"internal/guard":      {"internal/gcwatch", "internal/osmem", "internal/sample", "internal/span"},
-	"internal/heap/fill":  {},
-	"internal/heap/block": {},
-	"internal/giveback":   {"internal/account", "internal/gcwatch", "internal/procfs", "internal/resident", "internal/span"},
+	"internal/watch/guard":  {"internal/watch/gcwatch", "internal/mem/osmem", "internal/watch/sample", "internal/mem/span"},
+	"internal/heap/fill":    {},
+	"internal/heap/block":   {},
+	"internal/mem/giveback": {"internal/mem/account", "internal/watch/gcwatch", "internal/watch/procfs", "internal/watch/resident", "internal/mem/span"},
 
 	// One heap knows nothing of what is over it.
 	"internal/heap": {
-		"internal/account", "internal/census", "internal/gcwatch", "internal/guard", "internal/heap/block", "internal/heap/fill", "internal/osmem", "internal/percpu", "internal/poison",
-		"internal/procfs", "internal/race", "internal/sample", "internal/sizeclass", "internal/span",
+		"internal/mem/account", "internal/watch/census", "internal/watch/gcwatch", "internal/watch/guard", "internal/heap/block", "internal/heap/fill", "internal/mem/osmem", "internal/mem/percpu", "internal/mem/poison",
+		"internal/watch/procfs", "internal/mem/race", "internal/watch/sample", "internal/mem/sizeclass", "internal/mem/span",
 	},
 	".": {
-		"internal/bump", "internal/gcwatch", "internal/heap", "internal/heap/fill", "internal/leaks", "internal/osmem", "internal/percpu",
-		"internal/pointerfree", "internal/poison", "internal/span",
+		"internal/mem/bump", "internal/watch/gcwatch", "internal/heap", "internal/heap/fill", "internal/watch/leaks", "internal/mem/osmem", "internal/mem/percpu",
+		"internal/mem/pointerfree", "internal/mem/poison", "internal/mem/span",
 	},
 
 	"own/internal/bell":     {},
-	"own/internal/batch":    {".", "internal/account", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/race", "internal/span", "internal/stacks", "own/internal/bell"},
-	"own/internal/callback": {"internal/gcwatch", "internal/osmem", "own/internal/batch"},
-	"own/internal/worker":   {"internal/account", "internal/gcwatch", "own/internal/batch", "own/internal/bell"},
-	"own/internal/window":   {"internal/osmem", "internal/percpu", "internal/race", "own/internal/batch"},
+	"own/internal/batch":    {".", "internal/mem/account", "internal/watch/gcwatch", "internal/watch/leaks", "internal/mem/osmem", "internal/mem/race", "internal/mem/span", "internal/watch/stacks", "own/internal/bell"},
+	"own/internal/callback": {"internal/watch/gcwatch", "internal/mem/osmem", "own/internal/batch"},
+	"own/internal/worker":   {"internal/mem/account", "internal/watch/gcwatch", "own/internal/batch", "own/internal/bell"},
+	"own/internal/window":   {"internal/mem/osmem", "internal/mem/percpu", "internal/mem/race", "own/internal/batch"},
 	"own/internal/intake": {
-		".", "internal/account", "internal/census", "internal/gcwatch", "internal/osmem", "internal/percpu",
-		"internal/sample", "own/internal/batch", "own/internal/window",
+		".", "internal/mem/account", "internal/watch/census", "internal/watch/gcwatch", "internal/mem/osmem", "internal/mem/percpu",
+		"internal/watch/sample", "own/internal/batch", "own/internal/window",
 	},
 	"own": {
-		".", "internal/account", "internal/bump", "internal/census", "internal/gcwatch", "internal/leaks", "internal/osmem", "internal/pointerfree",
-		"internal/sample", "own/internal/intake", "own/internal/batch", "own/internal/callback", "own/internal/worker",
+		".", "internal/mem/account", "internal/mem/bump", "internal/watch/census", "internal/watch/gcwatch", "internal/watch/leaks", "internal/mem/osmem", "internal/mem/pointerfree",
+		"internal/watch/sample", "own/internal/intake", "own/internal/batch", "own/internal/callback", "own/internal/worker",
 	},
-	"pace":        {".", "internal/account", "internal/cgroup", "internal/gcwatch", "internal/giveback", "internal/procfs", "internal/race", "internal/resident", "internal/span"},
-	"libc":        {"C", ".", "internal/account", "internal/procfs"},
-	"libc/arenas": {"C", "internal/account", "internal/cgroup", "internal/giveback", "libc"},
-	"calls":       {"C", ".", "internal/gcwatch"},
+	"pace":        {".", "internal/mem/account", "internal/watch/cgroup", "internal/watch/gcwatch", "internal/mem/giveback", "internal/watch/procfs", "internal/mem/race", "internal/watch/resident", "internal/mem/span"},
+	"libc":        {"C", ".", "internal/mem/account", "internal/watch/procfs"},
+	"libc/arenas": {"C", "internal/mem/account", "internal/watch/cgroup", "internal/mem/giveback", "libc"},
+	"calls":       {"C", ".", "internal/watch/gcwatch"},
 	"libc/cxx":    {"internal/cxxheader"},
 
 	// For modules of this repository.
-	"internal/symbols":         {},
-	"internal/pagejson":        {},
-	"internal/result":          {"internal/figure"},
+	"internal/page/symbols":    {},
+	"internal/page/pagejson":   {},
+	"internal/page/result":     {"internal/page/figure"},
 	"internal/replay/trace":    {},
-	"internal/replay/resident": {"internal/procfs"},
+	"internal/replay/resident": {"internal/watch/procfs"},
 	"internal/replay/peers":    {"C", ".", "internal/replay/trace", "libc"},
 	"internal/replay/expand":   {},
 	"internal/replay/preload":  {"internal/replay/peers"},
 	"internal/replay/recorded": {"internal/replay/trace"},
 	"internal/replay":          {".", "internal/replay/peers", "internal/replay/resident", "internal/replay/trace"},
-	"internal/cside":           {"C", "calls"},
+	"internal/test/cside":      {"C", "calls"},
 
-	"asan": {"C", "internal/poison"},
+	"asan": {"C", "internal/mem/poison"},
 
 	// A module of its own. A replace line may give it the path of another module, from which
 	// nothing internal can be imported.
 	"x/cgoalloc": {"C", ".", "libc"},
 
 	// For tests; see forTests.
-	"cheaptest":           {".", "internal/shadow"},
-	"internal/shadow":     {},
-	"internal/testcall":   {},
-	"internal/testchild":  {"internal/testwait"},
-	"internal/testenv":    {},
-	"internal/testheap":   {"internal/gcwatch", "internal/osmem", "internal/procfs", "internal/race", "internal/sample", "internal/span", "internal/testcall", "internal/testchild", "internal/testwait"},
-	"internal/testtrace":  {},
-	"internal/testwait":   {},
-	"internal/repotest":   {},
-	"internal/ctouch":     {"C"},
-	"libc/internal/ctest": {"C"},
+	"cheaptest":               {".", "internal/test/shadow"},
+	"internal/test/shadow":    {},
+	"internal/test/testcall":  {},
+	"internal/test/testchild": {"internal/test/testwait"},
+	"internal/test/testenv":   {},
+	"internal/test/testheap":  {"internal/watch/gcwatch", "internal/mem/osmem", "internal/watch/procfs", "internal/mem/race", "internal/watch/sample", "internal/mem/span", "internal/test/testcall", "internal/test/testchild", "internal/test/testwait"},
+	"internal/test/testtrace": {},
+	"internal/test/testwait":  {},
+	"internal/repotest":       {},
+	"internal/test/ctouch":    {"C"},
+	"libc/internal/ctest":     {"C"},
 
-	"internal/result/resulttest": {"internal/result"},
+	"internal/page/result/resulttest": {"internal/page/result"},
 
 	"calls/internal/ctest": {"C", "calls"},
 	"calls/callgen":        {},
@@ -128,38 +128,38 @@ var imports = map[string][]string{
 
 // forTests are packages that only tests and packages for tests import, even where
 // imports says otherwise. The same is true of package testing.
-var forTests = []string{"cheaptest", "internal/shadow", "internal/testcall", "internal/testchild", "internal/testenv", "internal/testheap", "internal/testtrace", "internal/testwait", "internal/repotest", "internal/ctouch", "internal/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
+var forTests = []string{"cheaptest", "internal/test/shadow", "internal/test/testcall", "internal/test/testchild", "internal/test/testenv", "internal/test/testheap", "internal/test/testtrace", "internal/test/testwait", "internal/repotest", "internal/test/ctouch", "internal/page/result/resulttest", "libc/internal/ctest", "libc/internal/cxxtest", "calls/internal/ctest", "own/internal/ctest"}
 
 // testsOnly says what the tests of a package may import beyond that.
 var testsOnly = map[string][]string{
-	".":                   {"asan", "internal/account", "internal/guard", "internal/race", "internal/sample", "internal/shadow", "internal/sizeclass", "internal/testchild", "internal/testheap"},
-	"internal/heap/block": {"internal/testheap"},
-	"internal/heap":       {"asan", "internal/shadow", "internal/testchild", "internal/testheap"},
-	"asan":                {".", "cheaptest", "internal/ctouch", "internal/testchild"},
-	"internal/ctouch":     {".", "internal/testchild"},
-	"own":                 {"internal/cside", "internal/percpu", "internal/race", "internal/testchild", "internal/testtrace", "libc", "own/internal/bell"},
-	"internal/cside":      {"."},
-	"libc":                {"cheaptest", "internal/testchild", "libc/internal/ctest"},
-	"calls":               {"calls/internal/ctest"},
-	"own/internal/intake": {"own/internal/worker"},
-	"x/cgoalloc":          {"cheaptest"},
-	"cheaptest":           {"own"},
-	"libc/arenas":         {"internal/testchild"},
-	"pace":                {"internal/testchild", "libc", "libc/arenas", "own"},
+	".":                    {"asan", "internal/mem/account", "internal/watch/guard", "internal/mem/race", "internal/watch/sample", "internal/test/shadow", "internal/mem/sizeclass", "internal/test/testchild", "internal/test/testheap"},
+	"internal/heap/block":  {"internal/test/testheap"},
+	"internal/heap":        {"asan", "internal/test/shadow", "internal/test/testchild", "internal/test/testheap"},
+	"asan":                 {".", "cheaptest", "internal/test/ctouch", "internal/test/testchild"},
+	"internal/test/ctouch": {".", "internal/test/testchild"},
+	"own":                  {"internal/test/cside", "internal/mem/percpu", "internal/mem/race", "internal/test/testchild", "internal/test/testtrace", "libc", "own/internal/bell"},
+	"internal/test/cside":  {"."},
+	"libc":                 {"cheaptest", "internal/test/testchild", "libc/internal/ctest"},
+	"calls":                {"calls/internal/ctest"},
+	"own/internal/intake":  {"own/internal/worker"},
+	"x/cgoalloc":           {"cheaptest"},
+	"cheaptest":            {"own"},
+	"libc/arenas":          {"internal/test/testchild"},
+	"pace":                 {"internal/test/testchild", "libc", "libc/arenas", "own"},
 
-	"internal/gcwatch": {"internal/testchild"},
+	"internal/watch/gcwatch": {"internal/test/testchild"},
 
-	"internal/osmem": {"internal/procfs"},
+	"internal/mem/osmem": {"internal/watch/procfs"},
 
-	"internal/span": {"internal/procfs", "internal/testchild"},
+	"internal/mem/span": {"internal/watch/procfs", "internal/test/testchild"},
 
-	"libc/internal/cxxtest": {"internal/testchild", "libc", "own"},
+	"libc/internal/cxxtest": {"internal/test/testchild", "libc", "own"},
 
-	"own/internal/ctest": {"internal/gcwatch", "internal/race", "internal/testcall", "internal/testwait"},
+	"own/internal/ctest": {"internal/watch/gcwatch", "internal/mem/race", "internal/test/testcall", "internal/test/testwait"},
 
 	"libc/internal/guide": {"pace"},
 
-	"libc/internal/guide/widgets": {"internal/testwait"},
+	"libc/internal/guide/widgets": {"internal/test/testwait"},
 }
 
 // A goPackage is what go list prints of a package, as far as it matters here.
@@ -204,7 +204,7 @@ func TestImports(t *testing.T) {
 		for _, file := range slices.Concat(p.GoFiles, p.CgoFiles, p.IgnoredGoFiles, p.TestGoFiles, p.XTestGoFiles) {
 			may := allowed
 			if strings.HasSuffix(file, "_test.go") {
-				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/testcall", "internal/testenv", "internal/testwait"}) // any test may
+				may = slices.Concat(allowed, testsOnly[name], []string{name, "internal/test/testcall", "internal/test/testenv", "internal/test/testwait"}) // any test may
 			}
 			for _, path := range importsOf(t, filepath.Join(p.Dir, file)) {
 				used[path] = true
@@ -233,7 +233,7 @@ func TestImports(t *testing.T) {
 // what cheap explain adds to the program that it builds.
 func TestLinkname(t *testing.T) {
 	t.Parallel()
-	const only = "internal/percpu/"
+	const only = "internal/mem/percpu/"
 	others := []string{"cmem/inline.go", "cmem/internal/asmcall/asmcall.go", "cmd/cheap/internal/explain/inside/inside.go.txt"}
 	found := false
 	textFiles(t, func(name, text string) {

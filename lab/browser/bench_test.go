@@ -9,8 +9,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/cheapgo/cheap/internal/result"
-	"github.com/cheapgo/cheap/internal/result/resulttest"
+	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/page/result/resulttest"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/cheapgo/cheap/inspect"
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 const manyName = "libmany-and-very-long <i>.so.6.3.1"

@@ -8,7 +8,7 @@ package arenas
 import "C"
 
 import (
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 	_ "github.com/cheapgo/cheap/libc" // it tells package pace of malloc
 )
 

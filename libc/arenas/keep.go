@@ -3,8 +3,8 @@ package arenas
 import (
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/cgroup"
-	"github.com/cheapgo/cheap/internal/giveback"
+	"github.com/cheapgo/cheap/internal/mem/giveback"
+	"github.com/cheapgo/cheap/internal/watch/cgroup"
 )
 
 // KeepPages has malloc keep the pages of memory that is freed, and gives back what was free for a second, until

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/shadow"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // An arenaModel uses an arena from one goroutine.

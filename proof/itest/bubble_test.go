@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // useInBubble uses everything in a bubble of its own, as the test of a

@@ -3,7 +3,7 @@ package itest
 import (
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // inChild runs f, as part of the calling test, in a child process, so that nothing

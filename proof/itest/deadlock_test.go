@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testchild"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // TestDeadlock looks whether a program whose main goroutine blocks for good

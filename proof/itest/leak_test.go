@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/span"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // useAll uses every allocator, from several goroutines, and leaves idle memory,

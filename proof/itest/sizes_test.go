@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/sizeclass"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/own"
 )
 

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/shadow"
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A tierModel uses a [cheap.FixedBlock] or a [cheap.Fallback] from one goroutine.

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/shadow"
+	"github.com/cheapgo/cheap/internal/test/shadow"
 )
 
 // TestSliceModel does to a slice of cheap's what it does to one of Go's.

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/cheapgo/cheap/x/arrow/internal/pipeline"
 )
 

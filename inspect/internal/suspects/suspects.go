@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/leaks"
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 // Read returns who made the open owners of all pools and memories, the most bytes first,

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testheap"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // randomBlock returns the address of a block and a link as blocks have them: to no

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/cheapgo/cheap/internal/procfs"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // A Reader reads the resident memory of a process. Reading allocates nothing.

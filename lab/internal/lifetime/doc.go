@@ -6,6 +6,6 @@
 // destroyed, which ends a round. A [Population] is many live objects: it measures
 // what they cost a collection.
 //
-// The blocks are those of internal/cside, so the package needs cgo and Unix.
+// The blocks are those of internal/test/cside, so the package needs cgo and Unix.
 // Elsewhere it has only Collect.
 package lifetime

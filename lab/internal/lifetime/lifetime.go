@@ -5,7 +5,7 @@ package lifetime
 import (
 	"fmt"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 )
 
 // A Lifetime is a way for Go objects to own something, ready to run. It is for one

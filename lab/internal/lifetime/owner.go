@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )

@@ -5,7 +5,7 @@ package lifetime
 import (
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/own"
 )
 

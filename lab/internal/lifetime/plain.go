@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 )
 
 // A Plain object has room for its pointer and a word of the binding. The objects of

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 )
 
 // A Population is many live objects of one kind, with a block of C each. The objects

@@ -3,7 +3,7 @@ package measure
 import (
 	"math"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // A Bar is what a figure of a row is promised to stay under.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 var sink *[64]byte

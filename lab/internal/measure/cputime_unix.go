@@ -5,7 +5,7 @@ package measure
 import (
 	"time"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 )
 
 func cpuTime() time.Duration { return cside.CPUTime() }

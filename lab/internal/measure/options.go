@@ -5,7 +5,7 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // Options says what to measure, and for how long.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // served is a row for processes that stay: it fails when asked for 13.

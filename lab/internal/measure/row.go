@@ -2,7 +2,7 @@
 package measure
 
 import (
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // A Table is a list of rows to measure.

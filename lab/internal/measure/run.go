@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // A fake is rows that write down what is done with them, and a clock that only they move.

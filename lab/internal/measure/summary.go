@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 func wallTime(s sample) float64  { return s.perOp(s.Wall) }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 func samples(walls ...float64) *unit {

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // Bench writes a report in Go's benchmark format, for benchstat: a line for each

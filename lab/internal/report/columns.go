@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // The marks before a time that is doubtful, and before a ratio that the rounds do not show.

@@ -16,7 +16,7 @@ const jsonPage = `# Fields of JSON
 
 A later version may add fields, and removes or changes none. A program that reads them should ignore unknown fields. Fields that say "optional" are missing where nothing was measured, or nothing is to be said.
 
-This page is made from the comments in internal/result/result.go and internal/pagejson/pagejson.go; a test keeps them equal.
+This page is made from the comments in internal/page/result/result.go and internal/page/pagejson/pagejson.go; a test keeps them equal.
 
 ## Measurements
 
@@ -36,25 +36,25 @@ func TestJSONPage(t *testing.T) {
 	want := strings.Builder{}
 	want.WriteString(jsonPage)
 	for _, table := range []struct{ title, file, name string }{
-		{"A row", "internal/result/result.go", "Row"},
-		{"versus and cpu_versus", "internal/result/result.go", "Ratio"},
-		{"bars", "internal/result/result.go", "Bar"},
-		{"published", "internal/result/result.go", "Published"},
-		{"machine", "internal/result/result.go", "Machine"},
-		{"all.json, arenas.json, and a file for each table", "internal/pagejson/pagejson.go", "Figures"},
-		{"verdict, and verdict.json", "internal/pagejson/pagejson.go", "Verdict"},
-		{"overview", "internal/pagejson/pagejson.go", "Overview"},
-		{"parts", "internal/pagejson/pagejson.go", "Part"},
-		{"legend", "internal/pagejson/pagejson.go", "Legend"},
-		{"tables", "internal/pagejson/pagejson.go", "Table"},
-		{"metrics", "internal/pagejson/pagejson.go", "Heading"},
-		{"rows", "internal/pagejson/pagejson.go", "TableRow"},
-		{"history.json, a list", "internal/pagejson/pagejson.go", "Point"},
-		{"suspects.json", "internal/pagejson/pagejson.go", "SuspectFigures"},
-		{"suspects, and what inspect.ServeSuspects lists", "internal/pagejson/pagejson.go", "Suspect"},
-		{"largest", "internal/pagejson/pagejson.go", "LargestSuspect"},
-		{"growth.json", "internal/pagejson/pagejson.go", "GrowthFigures"},
-		{"suspects of growth.json", "internal/pagejson/pagejson.go", "Growth"},
+		{"A row", "internal/page/result/result.go", "Row"},
+		{"versus and cpu_versus", "internal/page/result/result.go", "Ratio"},
+		{"bars", "internal/page/result/result.go", "Bar"},
+		{"published", "internal/page/result/result.go", "Published"},
+		{"machine", "internal/page/result/result.go", "Machine"},
+		{"all.json, arenas.json, and a file for each table", "internal/page/pagejson/pagejson.go", "Figures"},
+		{"verdict, and verdict.json", "internal/page/pagejson/pagejson.go", "Verdict"},
+		{"overview", "internal/page/pagejson/pagejson.go", "Overview"},
+		{"parts", "internal/page/pagejson/pagejson.go", "Part"},
+		{"legend", "internal/page/pagejson/pagejson.go", "Legend"},
+		{"tables", "internal/page/pagejson/pagejson.go", "Table"},
+		{"metrics", "internal/page/pagejson/pagejson.go", "Heading"},
+		{"rows", "internal/page/pagejson/pagejson.go", "TableRow"},
+		{"history.json, a list", "internal/page/pagejson/pagejson.go", "Point"},
+		{"suspects.json", "internal/page/pagejson/pagejson.go", "SuspectFigures"},
+		{"suspects, and what inspect.ServeSuspects lists", "internal/page/pagejson/pagejson.go", "Suspect"},
+		{"largest", "internal/page/pagejson/pagejson.go", "LargestSuspect"},
+		{"growth.json", "internal/page/pagejson/pagejson.go", "GrowthFigures"},
+		{"suspects of growth.json", "internal/page/pagejson/pagejson.go", "Growth"},
 	} {
 		if table.name == "Figures" {
 			want.WriteString(inspectPage)

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/result"
-	"github.com/cheapgo/cheap/internal/result/resulttest"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/page/result/resulttest"
 )
 
 var update = flag.Bool("update", false, "write the documents and the files of testdata anew")

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/cheapgo/cheap/internal/charts"
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/charts"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 var (

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/perf/benchfmt"
 
-	"github.com/cheapgo/cheap/internal/result"
-	"github.com/cheapgo/cheap/internal/result/resulttest"
+	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/page/result/resulttest"
 )
 
 func row(table, name string, ns float64) result.Row {

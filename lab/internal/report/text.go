@@ -10,8 +10,8 @@ import (
 	"text/tabwriter"
 	"unicode/utf8"
 
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
 )
 
 // A text collects the text of a report.

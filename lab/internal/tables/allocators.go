@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/lab/internal/loops"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )

@@ -2,7 +2,7 @@ package tables
 
 import (
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

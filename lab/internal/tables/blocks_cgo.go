@@ -6,8 +6,8 @@ import (
 	"runtime"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/cside"
 	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

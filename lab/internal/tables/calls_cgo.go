@@ -2,7 +2,7 @@
 
 package tables
 
-import "github.com/cheapgo/cheap/internal/cside"
+import "github.com/cheapgo/cheap/internal/test/cside"
 
 // cgoCalls lists the calls of C functions.
 func cgoCalls() []call {

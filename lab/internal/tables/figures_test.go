@@ -15,9 +15,9 @@ import (
 	"testing"
 	"text/template"
 
-	numbers "github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/result"
-	"github.com/cheapgo/cheap/internal/result/resulttest"
+	numbers "github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/page/result/resulttest"
 )
 
 var updateFigures = flag.Bool("figures.update", false, "write docs/reference/figures.md anew")

@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	cheapcalls "github.com/cheapgo/cheap/calls"
-	"github.com/cheapgo/cheap/internal/cside"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/cheapgo/cheap/internal/cside"
 	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/own"

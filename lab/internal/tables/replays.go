@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 
-	numbers "github.com/cheapgo/cheap/internal/figure"
+	numbers "github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay"
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
 	"github.com/cheapgo/cheap/internal/replay/trace"
-	"github.com/cheapgo/cheap/internal/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/rivals"
 )

@@ -13,9 +13,9 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/page/result/resulttest"
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
-	"github.com/cheapgo/cheap/internal/result/resulttest"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

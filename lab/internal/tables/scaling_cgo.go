@@ -3,7 +3,7 @@
 package tables
 
 import (
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

@@ -14,9 +14,9 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay/resident"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 

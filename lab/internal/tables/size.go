@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/own"

@@ -11,7 +11,7 @@ import (
 	"github.com/CannibalVox/cgoparam"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/cside"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/loops"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )

@@ -9,8 +9,8 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/cside"
-	"github.com/cheapgo/cheap/internal/result"
+	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/libc"

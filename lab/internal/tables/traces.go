@@ -8,13 +8,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/guard"
+	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay"
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
 	"github.com/cheapgo/cheap/internal/replay/trace"
-	"github.com/cheapgo/cheap/internal/result"
-	"github.com/cheapgo/cheap/internal/sample"
+	"github.com/cheapgo/cheap/internal/watch/guard"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/rivals"
 )

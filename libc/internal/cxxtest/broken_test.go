@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testchild"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/internal/cxxtest"
 	"github.com/cheapgo/cheap/own"

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/internal/cxxtest"
 	"github.com/cheapgo/cheap/own"

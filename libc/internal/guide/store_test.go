@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc/internal/guide"
 )
 

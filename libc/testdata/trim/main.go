@@ -4,7 +4,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/libc"
 )
 

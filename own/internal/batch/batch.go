@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // A Batch has the entries of owners that share a registration. It refers to no owner and

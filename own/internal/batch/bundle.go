@@ -4,8 +4,8 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // A Bundle releases jobs of one spec that have one parent, or none. So their entries share a

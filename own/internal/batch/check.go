@@ -5,7 +5,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // Leak and Check say which value the environment variable CHEAP_OWN has. Leak turns automatic

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/stacks"
+	"github.com/cheapgo/cheap/internal/watch/stacks"
 )
 
 // mostFrames is the largest number of frames of a stack.

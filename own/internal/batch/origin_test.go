@@ -5,7 +5,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 // TestGap compares the gaps between samples with the geometric distribution, by the χ² test:

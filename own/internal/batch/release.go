@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // An Outcome is what a release has left to do.

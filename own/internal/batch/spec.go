@@ -57,9 +57,9 @@ import (
 	"sync/atomic"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/leaks"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/leaks"
 )
 
 // A Spec is what all resources of a pool have in common. It is immutable after the first

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // One live owner keeps its batch reachable, and so delays the release of the forgotten

@@ -3,8 +3,8 @@ package batch
 import (
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/span"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
 // A units is the inner allocator of the store. It allocates units of package span, as

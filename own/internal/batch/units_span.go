@@ -1,6 +1,6 @@
 package batch
 
-import "github.com/cheapgo/cheap/internal/span"
+import "github.com/cheapgo/cheap/internal/mem/span"
 
 // takeUnit returns a unit, which giveUnit gives back.
 func takeUnit() (base uintptr, err error) {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
-	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/mem/race"
 )
 
 // TestEndWhole ends a dead batch of blocks as a whole only if no entry was closed, also not

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
 )
 
 // A number is passed through C as a void *, so Go has it in unsafe.Pointers. It must not be an

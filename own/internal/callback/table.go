@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

@@ -3,7 +3,7 @@ package intake
 import (
 	"slices"
 
-	"github.com/cheapgo/cheap/internal/census"
+	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
 // Census adds the counts of the intake to c, and reports whether it could. Unlike Totals it

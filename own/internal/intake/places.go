@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
 	"github.com/cheapgo/cheap/own/internal/window"
 )
 

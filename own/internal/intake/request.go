@@ -4,8 +4,8 @@ import (
 	"maps"
 	"sync"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // sealOrRequest seals the open batch, or requests that if its window is open on another

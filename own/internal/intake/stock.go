@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/cheapgo/cheap/internal/account"
+	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

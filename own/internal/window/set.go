@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/percpu"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
 )
 
 // A Set has the window of each P, by the number of the P. It is read without a

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/cheapgo/cheap/internal/osmem"
-	"github.com/cheapgo/cheap/internal/percpu"
-	"github.com/cheapgo/cheap/internal/race"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/percpu"
+	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

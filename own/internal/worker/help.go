@@ -3,8 +3,8 @@ package worker
 import (
 	"time"
 
-	"github.com/cheapgo/cheap/internal/account"
-	"github.com/cheapgo/cheap/internal/gcwatch"
+	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // A pool with Inline is served by the goroutines that make its owners: each

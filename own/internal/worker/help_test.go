@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/testcall"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/gcwatch"
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 

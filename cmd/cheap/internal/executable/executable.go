@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
-	"github.com/cheapgo/cheap/internal/symbols"
+	"github.com/cheapgo/cheap/internal/page/symbols"
 )
 
 // A Range is one of addresses.

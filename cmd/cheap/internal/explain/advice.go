@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // Advice says what would change a share of the processor time.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // memoryTime is the time that memory of C takes, in nanoseconds.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // offBy is how far from the truth a share of 30% may be before the report warns, in points.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // callbacks is which functions of Go the calls of C call back.

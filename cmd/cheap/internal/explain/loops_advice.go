@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // adviseLoops is about loops in which the way to C takes a quarter of what C does, or longer.

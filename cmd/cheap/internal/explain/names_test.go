@@ -138,7 +138,7 @@ func TestNames(t *testing.T) {
 func TestNamesOfCheap(t *testing.T) {
 	const module = "github.com/cheapgo/cheap"
 	d := declared{}
-	for _, dir := range []string{"", "own", "own/internal/intake", "own/internal/worker", "own/internal/batch", "internal/gcwatch", "libc"} {
+	for _, dir := range []string{"", "own", "own/internal/intake", "own/internal/worker", "own/internal/batch", "internal/watch/gcwatch", "libc"} {
 		files, err := filepath.Glob(filepath.Join("../../../..", dir, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("no files in %q", dir)

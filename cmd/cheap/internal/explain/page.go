@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/cheapgo/cheap/internal/charts"
-	"github.com/cheapgo/cheap/internal/figure"
+	"github.com/cheapgo/cheap/internal/page/charts"
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 var (

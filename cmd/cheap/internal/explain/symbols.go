@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"github.com/cheapgo/cheap/internal/symbols"
+	"github.com/cheapgo/cheap/internal/page/symbols"
 )
 
 // Symbolize gives names to the instructions of C in a profile, by the symbols of the program and

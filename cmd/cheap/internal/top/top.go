@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/cheapgo/cheap/inspect"
-	"github.com/cheapgo/cheap/internal/figure"
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 // A view is a report, and the one before it, from which rates are computed.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
-	"github.com/cheapgo/cheap/internal/pagejson"
+	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
 func report(at time.Time) *pagejson.Figures {

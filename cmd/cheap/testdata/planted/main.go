@@ -73,8 +73,8 @@ import (
 
 	"github.com/cheapgo/cheap"
 	_ "github.com/cheapgo/cheap/cmem"
-	"github.com/cheapgo/cheap/internal/census"
-	"github.com/cheapgo/cheap/internal/resident"
+	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 	_ "github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"weak"
 
-	"github.com/cheapgo/cheap/internal/testwait"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // turn is a turn of the loop after a collection.

@@ -1,0 +1,119 @@
+package resident
+
+import (
+	"encoding/binary"
+	"os"
+	"strconv"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/cheapgo/cheap/internal/watch/procfs"
+)
+
+// TestUnread looks for headers when no more may be read, and in memory that is gone.
+func TestUnread(t *testing.T) {
+	t.Parallel()
+	text, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Munmap(text); err != nil {
+			t.Error(err)
+		}
+	}()
+	text[0] = 1
+	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(text)))) // only the number is used
+	m := &procfs.Mapping{Start: at, End: at + 1<<20, Resident: 4096, Read: true, Write: true}
+	b := blocks{pid: os.Getpid()}
+	defer b.close()
+	if strconv.IntSize != 64 {
+		if b.in(m, m.End); b.unread || b.reads != 0 {
+			t.Errorf("headers of 64 bits are looked for in a process of 32: %d reads", b.reads)
+		}
+		return
+	}
+	if b.in(m, m.End); b.unread || b.reads == 0 {
+		t.Errorf("after %d reads: %v", b.reads, b.unread)
+	}
+	b.reads = mostReads
+	if b.in(m, m.End); !b.unread {
+		t.Error("nothing says that headers were not read")
+	}
+	gone := blocks{pid: os.Getpid()}
+	var words [2]uint64
+	if gone.read(8, words[:]) || gone.unread {
+		t.Errorf("page 0: %v", gone.unread)
+	}
+}
+
+// TestBlocksAmongOthers lays out a mapping that the kernel has joined: blocks of malloc of which half is
+// resident, and memory of others, resident or not, before and between them.
+func TestBlocksAmongOthers(t *testing.T) {
+	t.Parallel()
+	if strconv.IntSize != 64 {
+		return // headers are looked for in processes of 64 bits
+	}
+	page := unix.Getpagesize()
+	const pages = 2000
+	text, err := unix.Mmap(-1, 0, pages*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Munmap(text); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := unix.Madvise(text, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL { // no such kernel
+		t.Fatal(err)
+	}
+	resident := 0
+	touch := func(at, n int) {
+		resident += n
+		for i := range n {
+			text[(at+i)*page+16] = 1
+		}
+	}
+	block := func(at, n int) int64 {
+		touch(at, n/2)
+		binary.NativeEndian.PutUint64(text[at*page+8:], uint64(n*page)|isMmapped)
+		return int64(n * page)
+	}
+	touch(3, 5) // of others
+	want := block(100, 40) + block(140, 2)
+	touch(150, 60)
+	want += block(1300, 600)
+	start := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(text)))) // only the number is used
+	m := &procfs.Mapping{Start: start, End: start + uint64(len(text)), Resident: int64(resident * page), Read: true, Write: true}
+	b := blocks{pid: os.Getpid()}
+	defer b.close()
+	if of := b.in(m, m.End); of.blocks != want || !of.sure {
+		t.Errorf("%+v, want %d bytes in blocks", of, want)
+	}
+	// A part of a block is locked, so it is a mapping of its own.
+	parts := blocks{pid: os.Getpid()}
+	defer parts.close()
+	var sum int64
+	from := start
+	for _, to := range []uint64{start + uint64(110*page), start + uint64(125*page), m.End} {
+		sum += parts.in(&procfs.Mapping{Start: from, End: to, Resident: int64(page), Read: true, Write: true}, m.End).blocks
+		from = to
+	}
+	if sum != want {
+		t.Errorf("%d bytes in blocks that lie in three mappings, want %d", sum, want)
+	}
+	in := make([]byte, pages)
+	if _, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(start), uintptr(len(text)), uintptr(unsafe.Pointer(unsafe.SliceData(in)))); errno != 0 {
+		t.Fatal(errno)
+	}
+	now := 0
+	for _, x := range in {
+		now += int(x & 1)
+	}
+	if now > resident {
+		t.Errorf("%d pages are resident after the look, %d before", now, resident)
+	}
+}

@@ -1,0 +1,223 @@
+package resident
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/cheapgo/cheap/internal/watch/census"
+)
+
+// faults is rule 4.
+func (j *judge) faults() (list []Verdict) {
+	for _, rule := range []func() (Verdict, bool){
+		j.mallocFree, j.tooSmall, j.goIdle, j.goGarbage, j.goStacks, j.threadStacks, j.cheapIdle, j.swapped, j.keeper,
+	} {
+		if v, ok := rule(); ok {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+// mallocFree: malloc has much that is free. Without a list of mappings, stacks of threads and variables
+// of libraries are in the part as well, so some of it is not counted.
+func (j *judge) mallocFree() (v Verdict, ok bool) {
+	n := j.t.whole(MallocFree)
+	if j.past.Watched > 0 { // of a recording: what is filled again and again is not free for a quarter of the time
+		for i := len(j.past.points) * 3 / 4; i < len(j.past.points); i++ {
+			n = min(n, j.past.points[i].parts[MallocFree])
+		}
+	}
+	if !j.t.Mapped {
+		n -= 4<<20 + j.r.Kernel.Threads*(64<<10)
+	}
+	if n < j.much || n < j.t.whole(CInUse)/2 {
+		return v, false
+	}
+	used := j.t.whole(CInUse)
+	arenas := j.r.Malloc.Arenas
+	if arenas == 0 && j.t.Mapped {
+		arenas = j.r.Mappings.Arenas + 1
+	}
+	v = Verdict{About: AboutMallocFree, Bytes: n, Sentence: fmt.Sprintf("C holds %s: %s in use, %s free inside malloc", text(n+used), text(used), text(n))}
+	if arenas > 0 {
+		v.Sentence += fmt.Sprintf(" in %d arenas", arenas)
+	}
+	switch {
+	case arenas > 2 && !j.r.Malloc.Bounded && j.t.Mapped && 2*j.r.Mappings.named("malloc: [heap]") > j.r.Mappings.of(isMalloc).Resident:
+		v.Sentence += ", most of it in the main arena"
+		v.Do = "call libc.Trim, which gives whole free pages back; the number of the other arenas does not matter"
+	case arenas > 2 && !j.r.Malloc.Bounded:
+		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment), or call libc.Trim"
+	case arenas == 0 && !j.r.Malloc.Bounded:
+		v.Do = "bound the arenas (import github.com/cheapgo/cheap/libc/arenas), or call libc.Trim"
+	default:
+		v.Do = "call libc.Trim, which gives whole free pages back; what stays lies between blocks in use, whose makers the profile of module cmem names"
+	}
+	return v, true
+}
+
+// tooSmall: pools declare much less than C has. Other code may have allocated the difference. So what
+// is declared has to be a quarter of it at least, unless no size was declared at all, and the points must
+// not say that sizes fit.
+func (j *judge) tooSmall() (v Verdict, ok bool) {
+	d, noSizes := j.r.Declared(&j.t), false
+	for _, p := range j.r.Pools {
+		noSizes = noSizes || p.Count > 0 && p.Bytes == p.Count*census.DefaultSize
+	}
+	if !d.TooSmall() || d.C-d.Pools < j.much {
+		return v, false
+	}
+	if d.Pools < d.C/4 && !(noSizes && d.Pools >= d.C/64) || j.sizesFit() {
+		return v, false
+	}
+	v = j.sizes(d.C - d.Pools)
+	v.Do += ", if the profile of module cmem does not show that others have the rest, such as a cache in C"
+	return v, true
+}
+
+// sizesFit reports whether the points say that sizes are right: between those with the fewest and with the
+// most bytes declared, C has not changed by twice as much. Then others hold what is not declared.
+func (j *judge) sizesFit() bool {
+	declared := func(p *Point) (n int64) {
+		for name, h := range p.holders {
+			if strings.HasPrefix(name, "pool ") {
+				n += h.Bytes
+			}
+		}
+		return n
+	}
+	least, most := &j.all[0], &j.all[0]
+	for i := range j.all {
+		p := &j.all[i]
+		if declared(p) < declared(least) {
+			least = p
+		}
+		if declared(p) > declared(most) {
+			most = p
+		}
+	}
+	c := func(p *Point) int64 { return p.parts[CInUse] + p.parts[MallocAll] + p.parts[Unseparated] }
+	by := declared(most) - declared(least)
+	return by >= leastGrowth && by >= declared(most)/8 && c(most)-c(least) < 2*by
+}
+
+// sizes is the verdict that sizes are too small.
+func (j *judge) sizes(n int64) Verdict {
+	var declared, count int64
+	for _, p := range j.r.Pools {
+		declared, count = declared+p.Bytes, count+p.Count
+	}
+	v := Verdict{About: AboutSizes, Bytes: n, Do: "set Options.Size, or the size of Own, to what C allocates for one"}
+	v.Sentence = fmt.Sprintf("pools declare %s for %d resources, malloc holds %s: sizes are too small", text(declared), count, text(j.cHeld()))
+	if count > 0 && declared == count*census.DefaultSize {
+		v.Sentence = fmt.Sprintf("pools have %d resources without a size, which count as %s, and malloc holds %s: sizes are too small", count, text(declared), text(j.cHeld()))
+	}
+	return v
+}
+
+// goIdle: more is free in the Go heap than the collector lets it grow to.
+func (j *judge) goIdle() (v Verdict, ok bool) {
+	n := j.t.whole(GoIdle)
+	if n < j.much || n < j.r.goal() {
+		return v, false
+	}
+	return Verdict{
+		About: AboutGoIdle, Bytes: n, Sentence: fmt.Sprintf("%s of the Go heap are free, and %s in use: it was larger before", text(n), text(j.t.whole(GoInUse))),
+		Do: "nothing, it is no leak: the runtime returns it within minutes, debug.FreeOSMemory at once; GOMEMLIMIT bounds it",
+	}, true
+}
+
+// goal is about how large the collector lets the heap grow.
+func (r *Reading) goal() int64 {
+	if r.Go.Percent < 0 {
+		return math.MaxInt64 / 2
+	}
+	return r.Go.Live + r.Go.Live*int64(r.Go.Percent)/100
+}
+
+// goGarbage: the heap is mostly garbage, because GOGC is off or high.
+func (j *judge) goGarbage() (v Verdict, ok bool) {
+	n := j.t.whole(GoInUse) - j.r.Go.Live
+	if p := j.r.Go.Percent; p >= 0 && p <= 200 || n < j.much || n < 2*j.r.Go.Live {
+		return v, false
+	}
+	setting := "GOGC is off"
+	if j.r.Go.Percent >= 0 {
+		setting = fmt.Sprintf("GOGC is %d", j.r.Go.Percent)
+	}
+	return Verdict{
+		About: AboutGoGarbage, Bytes: n,
+		Sentence: fmt.Sprintf("of %s in the Go heap the last collection found %s reachable, and %s", text(j.t.whole(GoInUse)), text(j.r.Go.Live), setting),
+		Do:       "lower GOGC, or set GOMEMLIMIT",
+	}, true
+}
+
+func (j *judge) goStacks() (v Verdict, ok bool) {
+	n := j.t.whole(GoStacks)
+	return Verdict{
+		About: AboutRoutines, Bytes: n, Sentence: fmt.Sprintf("%d goroutines have %s of stacks", j.r.Go.Goroutines, text(n)),
+		Do: "see in the goroutine profile of net/http/pprof where they wait",
+	}, n >= j.much
+}
+
+func (j *judge) threadStacks() (v Verdict, ok bool) {
+	n := j.t.whole(ThreadStacks)
+	return j.threads(n, ""), n >= j.much
+}
+
+// threads is the verdict about stacks of threads.
+func (j *judge) threads(n int64, growing string) Verdict {
+	count := "threads"
+	if j.r.Kernel.Threads > 0 {
+		count = fmt.Sprint(j.r.Kernel.Threads, " threads")
+	}
+	return Verdict{
+		About: AboutThreads, Bytes: n, Sentence: fmt.Sprintf("%s have %s of stacks%s", count, text(j.t.whole(ThreadStacks)), growing),
+		Do: "bound how many goroutines call C at a time: one that blocks there has a thread; or a library has started them",
+	}
+}
+
+func (j *judge) cheapIdle() (v Verdict, ok bool) {
+	n := j.t.whole(CheapIdle)
+	return Verdict{
+		About: AboutCheapIdle, Bytes: n, Sentence: fmt.Sprintf("heaps of cheap hold %s: %s in use, %s free", text(n+j.t.whole(CheapInUse)), text(j.t.whole(CheapInUse)), text(n)),
+		Do: "call cheap.Trim, which gives idle memory back; free blocks between blocks in use stay: see the table classes",
+	}, n >= j.much
+}
+
+// swapped: much was swapped out, so the resident memory says little.
+func (j *judge) swapped() (v Verdict, ok bool) {
+	n := j.t.Swap
+	where := ""
+	var most int64
+	for _, p := range j.t.Parts {
+		if p.Swap > most {
+			where, most = ", the most of it "+nouns[p.Kind], p.Swap
+		}
+	}
+	return Verdict{
+		About: AboutSwap, Bytes: n, Sentence: fmt.Sprintf("%s are resident, and %s swapped out%s: memory that nobody touches, as a leak is", text(j.t.Resident), text(n), where),
+		Do: "count resident and swapped bytes together",
+	}, n >= j.much
+}
+
+// keeper: a cache gives nothing when it is asked.
+func (j *judge) keeper() (v Verdict, ok bool) {
+	for _, k := range j.r.Keepers {
+		n := max(k.Held, k.Asked-k.Freed, 1)
+		if ok && n <= v.Bytes {
+			continue
+		}
+		v, ok = Verdict{About: AboutCache, Bytes: n, Do: "have its function of pace.OnPressure free what it is asked for, and set Share.Held, so that it is not asked when it has nothing"}, true
+		v.Sentence = fmt.Sprintf("the cache %q frees nothing when room is short: it was asked for %s in all, and %s became free", k.Name, text(k.Asked), text(k.Freed))
+		if k.Slow {
+			v.Sentence = fmt.Sprintf("the function of the cache %q, which is to free memory, has run for more than a second", k.Name)
+			v.Do = "see its stack in the goroutine profile: it must not wait for a goroutine that waits for room"
+		} else if k.Held >= 0 {
+			v.Sentence += fmt.Sprintf("; it holds %s", text(k.Held))
+		}
+	}
+	return v, ok
+}
