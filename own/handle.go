@@ -47,16 +47,17 @@ type Handle[P any] struct{ owner }
 // limit; for 1 ms while no release ends. A lock that a release function takes may be held,
 // unless the pool has [Inline].
 func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
-	return pool.ownPointer(&h.owner, pointerOf(resource), size)
+	return pool.ownPointer(&h.owner, *(*unsafe.Pointer)(unsafe.Pointer(&wide[P]{resource: resource})), (*P)(nil), size)
 }
 
 // OwnWith is [Handle.Own] for a resource of which more is told: its parent, a state of its own, a
 // room that was reserved for it. A With that has only a size is [Handle.Own].
 func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error {
-	p := pointerOf(resource)
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&wide[P]{resource: resource}))
 	if w.plain() {
-		return pool.ownPointer(&h.owner, p, w.Size)
+		return pool.ownPointer(&h.owner, p, (*P)(nil), w.Size)
 	}
+	pool.mustHandle((*P)(nil))
 	pool.mustBeAddress(p)
 	return pool.ownWith(&h.owner, uintptr(p), w)
 }
@@ -73,7 +74,7 @@ func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error {
 // Other errors are those of Own. Make panics without Options.Construct, and if Construct has made a
 // number below 4,096 in a pool without Options.Numbers.
 func (h *Handle[P]) Make(pool *Pool) error {
-	mustBePointerType[P]()
+	pool.mustHandle((*P)(nil))
 	pool.mustHavePointers("Make")
 	return pool.make(&h.owner)
 }
@@ -142,30 +143,38 @@ func (h *Handle[P]) Disown() (P, error) {
 		var none P
 		return none, err
 	}
-	return *(*P)(unsafe.Pointer(&p)), nil // P is a pointer, see pointerOf
+	return *(*P)(unsafe.Pointer(&p)), nil // P is a pointer, see mustHandle
 }
 
 // typed returns the resource of an entry, which a Handle of the type P owns.
 func typed[P any](t *batch.Sentinel, i uint32) P {
 	p := t.Pointer(i)
-	return *(*P)(unsafe.Pointer(&p)) // P is a pointer, see pointerOf
+	return *(*P)(unsafe.Pointer(&p)) // P is a pointer, see mustHandle
 }
 
-// pointerOf converts a P, which it finds to be a pointer. Only a Handle that has been
+// A wide is a resource of a Handle, and at least as large as a pointer, and aligned as one: it is read as one
+// before it is known to be one.
+type wide[P any] struct {
+	resource P
+	_        unsafe.Pointer
+}
+
+// mustHandle panics if typ, a *P that is nil, is not one of a P that is a pointer. Only a Handle[P] that has been
 // through here owns anything.
-func pointerOf[P any](p P) unsafe.Pointer {
-	mustBePointerType[P]()
-	return *(*unsafe.Pointer)(unsafe.Pointer(&p))
-}
-
-func mustBePointerType[P any]() {
-	if k := reflect.TypeFor[P]().Kind(); k != reflect.Pointer && k != reflect.UnsafePointer {
-		panicNoPointerType(reflect.TypeFor[P]())
+func (p *Pool) mustHandle(typ any) {
+	word := *(*uintptr)(unsafe.Pointer(&typ)) // of the two of an interface, the type
+	if word == p.handled.Load() {
+		return
 	}
+	p.handle(typ, word)
 }
 
-func panicNoPointerType(t reflect.Type) {
-	panicMisuse("own", "Handle", "%v is not the type of a pointer; use a type such as *C.image, or a Number", t)
+func (p *Pool) handle(typ any, word uintptr) {
+	t := reflect.TypeOf(typ).Elem()
+	if k := t.Kind(); k != reflect.Pointer && k != reflect.UnsafePointer {
+		panicMisuse("own", "Handle", "%v is not the type of a pointer; use a type such as *C.image, or a Number", t)
+	}
+	p.handled.Store(word)
 }
 
 // mustHavePointers panics for op, which takes or returns a pointer, in a pool of

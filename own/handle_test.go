@@ -380,3 +380,19 @@ func TestOwnRefusesSmallNumbers(t *testing.T) {
 		t.Errorf("status %d:\n%s", status, output)
 	}
 }
+
+// TestHandleOfNoPointer has handles of types that are none of a pointer, of one word or not.
+func TestHandleOfNoPointer(t *testing.T) {
+	p := newWorld(t, 1).pool(Options{Size: 1})
+	for typ, f := range map[string]func(){
+		"int8":        func() { new(Handle[int8]).Own(p, 1, 0) },
+		"uintptr":     func() { new(Handle[uintptr]).Own(p, 1<<20, 0) },
+		"interface {": func() { new(Handle[any]).Own(p, new(int), 0) },
+		"struct {}":   func() { new(Handle[struct{}]).Own(p, struct{}{}, 0) },
+		"string":      func() { new(Handle[string]).OwnWith(p, "a", With{State: 1}) },
+		"chan int":    func() { new(Handle[chan int]).Own(p, make(chan int), 0) },
+		"func()":      func() { new(Handle[func()]).Make(p) },
+	} {
+		mustMisuse(t, "own.Handle", f, typ, "is not the type of a pointer")
+	}
+}

@@ -69,6 +69,10 @@ type Pool struct {
 	// all, or none in a pool of numbers.
 	addresses uintptr
 
+	// handled is a P that is known to be the type of a pointer, that of the last Handle[P]: the first word of an
+	// interface that holds a *P.
+	handled atomic.Uintptr
+
 	statsMu sync.Mutex // held by Stats
 
 	// The pool of rooms, nil before the first Reserve under a limit. It is made under
@@ -172,8 +176,10 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	return p
 }
 
-// ownPointer is own of a resource that is a pointer, which it checks.
-func (p *Pool) ownPointer(o *owner, resource unsafe.Pointer, size int) error {
+// ownPointer is own of the resource of a Handle[P], where typ is a (*P)(nil). It checks both. Handle.Own, which
+// does nothing else, is inlined.
+func (p *Pool) ownPointer(o *owner, resource unsafe.Pointer, typ any, size int) error {
+	p.mustHandle(typ)
 	if uintptr(resource)-batch.LeastAddress >= p.addresses {
 		p.panicNothing(uintptr(resource))
 	}

@@ -57,7 +57,7 @@ func Run(t testing.TB, source string) []Call {
 	if err := os.WriteFile(main, []byte(source), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	here := filepath.Join(root, "internal", "testtrace")
+	here := filepath.Join(root, "internal", "test", "testtrace")
 	replace := map[string]string{
 		filepath.Join(here, "program", "main.go"):  main,
 		filepath.Join(here, "record", "record.go"): filepath.Join(here, "testdata", "record", "record.go"),
@@ -137,7 +137,7 @@ func changed(t testing.TB, dir string) map[string][]byte {
 			out.WriteString(s)
 			at = next
 		}
-		insert(file.Name.End(), `; import testtraceRecord "`+module+`/internal/testtrace/record"`)
+		insert(file.Name.End(), `; import testtraceRecord "`+module+`/internal/test/testtrace/record"`)
 		n := 0
 		for _, d := range file.Decls {
 			f, ok := d.(*ast.FuncDecl)
