@@ -95,7 +95,7 @@ func TestLocalSections(t *testing.T) {
 	// What runs behind the section; conversions; and what has no safe point.
 	others := []string{"allocSlow", "freeSlow", "raceAcquire", "StateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
 	found := 0
-	for _, dir := range []string{".", "block", "../osmem"} {
+	for _, dir := range []string{".", "block", "../mem/osmem"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 		if err != nil {
 			t.Fatal(err)
@@ -118,7 +118,7 @@ func TestLocalSections(t *testing.T) {
 				home := "."
 				switch key {
 				case ".Pointer":
-					home = "../osmem"
+					home = "../mem/osmem"
 				case ".At", ".Checksum", ".NextOf", "Block.IsFree", "Block.SetCached":
 					home = "block"
 				}
