@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"unsafe"
@@ -116,5 +117,50 @@ func TestEmptyCachesOnce(t *testing.T) {
 	both.Wait()
 	if n := h.emptyings.Load() - before; n != 1 {
 		t.Errorf("the caches were emptied %d times", n)
+	}
+}
+
+// TestListsAreOrdered frees at random among many spans. The next blocks come in the order of their addresses, and
+// a list with a damaged block stays as it is.
+func TestListsAreOrdered(t *testing.T) {
+	testheap.WithRate(t, 0) // sampled blocks lie elsewhere
+	h := newHeap(t, Options{})
+	if h.checked != nil {
+		t.Skip("quarantine decides on the order")
+	}
+	defer h.DestroyAll()
+	cl := &h.classes[sizeclass.Of(64)]
+	var freed []unsafe.Pointer
+	for i := range 2 * leastHeld / 64 {
+		if p := h.Malloc(64); i%4 != 0 { // no span goes back
+			freed = append(freed, p)
+		}
+	}
+	rand.New(rand.NewPCG(1, 2)).Shuffle(len(freed), func(i, j int) { freed[i], freed[j] = freed[j], freed[i] })
+	for _, p := range freed {
+		h.Free(p)
+	}
+	h.consolidate(nil) // all are in the lists of their spans
+
+	s, damaged := span.Find(uintptr(freed[0])), block.At(uintptr(freed[0]))
+	was := *s
+	damaged.Link ^= 1 << 20
+	cl.order(s)
+	was.Runs = 0
+	if *s != was {
+		t.Errorf("a list with a damaged block was changed: %+v, it was %+v", *s, was)
+	}
+	damaged.Link ^= 1 << 20
+
+	back, from := 0, uintptr(0)
+	for range len(freed) / 2 {
+		p := uintptr(h.Malloc(64))
+		if p < from && p/span.UnitSize == from/span.UnitSize {
+			back++
+		}
+		from = p
+	}
+	if most := len(freed) / 2 / 50; back > most {
+		t.Errorf("%d of %d blocks came before one with a lower address of the same span, want at most %d", back, len(freed)/2, most)
 	}
 }

@@ -91,6 +91,7 @@ func (cl *class) sortHeld(h *Heap, b magazine) (released bool) {
 		b.SetSorted(last, s.Free, block.StateOf(b.Link), cl.factor)
 		s.Free = first
 		s.NumFree += uint32(n)
+		s.Runs++
 		if s.NumFree >= s.Carved || !s.Listed {
 			if cl.cameBack(h, s) {
 				released = true
@@ -125,6 +126,7 @@ func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
 	block.At(p).SetSorted(p, s.Free, 0, cl.factor)
 	s.Free = p
 	s.NumFree++
+	s.Runs++
 	if s.NumFree == s.Carved || !s.Listed {
 		released = cl.cameBack(h, s)
 	}

@@ -49,7 +49,7 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	s.ForgetChunk()
 	s.Size, s.Base = uintptr(sc.Size), base
 	s.Inverse, s.Shift, s.Blocks = sc.Inverse, uint32(sc.Shift), sc.Blocks
-	s.Free, s.NumFree, s.Fresh, s.Filled = 0, 0, fresh, filled && !fresh
+	s.Free, s.NumFree, s.Runs, s.Fresh, s.Filled = 0, 0, 0, fresh, filled && !fresh
 	s.StoreTag(cl.tag)
 	cl.list(s)
 	h.regions.Add(base)

@@ -101,6 +101,7 @@ type Span struct {
 	NumFree    uint32  // how many these are
 	Fresh      bool    // memory that is not carved yet is zero
 	Listed     bool    // the span is in its class's list
+	Runs       uint16  // how many times blocks came before Free since the list was ordered
 	Next, Prev uintptr // in that list; addresses of Spans
 
 	// Space is the size of the mapping of a large block that has its own, in bytes, and
@@ -124,7 +125,7 @@ type Span struct {
 	// as they were filled, or that those of the large block are to go back by FreeFilled.
 	Filled bool
 
-	_ [64 - (5*ptrSize + 22)]byte
+	_ [64 - (5*ptrSize + 24)]byte
 }
 
 const (
