@@ -155,19 +155,17 @@ const (
 	leastHeld = 2 << 20
 )
 
-// carve makes at most n new blocks of s, and none that begins behind the page
-// that the first of them ends in, so that the heap touches no page before it
-// needs it.
+// carve makes at most n new blocks of s. In fresh memory it makes none that begins behind the page that the
+// first of them ends in, so that the heap touches no page before it needs it.
 //
 //go:norace
 func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	first := uintptr(s.Carved)
 	start := s.Base + first*s.Size
-	pageEnd := osmem.RoundPage(start + s.Size)
-	made := int((pageEnd - start + s.Size - 1) / s.Size)
-	made = min(made, n, int(s.Blocks-s.Carved))
-	state := block.New
+	made, state := min(n, int(s.Blocks-s.Carved)), block.New
 	if s.Fresh {
+		pageEnd := osmem.RoundPage(start + s.Size)
+		made = min(made, int((pageEnd-start+s.Size-1)/s.Size))
 		state |= block.Zeroed
 	}
 	next := uintptr(0)
