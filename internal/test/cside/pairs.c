@@ -24,6 +24,11 @@ size_t cside_replace(size_t n, const struct cside_step *steps, size_t count, uin
 	for (size_t i = 0; i < n; i++) {
 		const struct cside_step *s = &steps[i & (count - 1)];
 		free((void *)slots[s->slot]);
+		if (s->size == 0) {
+			slots[s->slot] = 0;
+			got++;
+			continue;
+		}
 		char *p = malloc(s->size);
 		slots[s->slot] = (uintptr_t)p;
 		if (p != NULL) {

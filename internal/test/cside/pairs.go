@@ -27,7 +27,8 @@ const (
 	_ = -(unsafe.Offsetof(Step{}.Size) ^ unsafe.Offsetof(C.struct_cside_step{}.size))
 )
 
-// Replace does n steps in C, from the first on and around, and returns how many blocks there were.
+// Replace does n steps in C, from the first on and around, and returns how many succeeded. A step of size 0 only
+// frees.
 // The number of steps is a power of two. FreeAll frees what is left in the slots.
 func Replace(n int, steps []Step, slots []uintptr) int {
 	// Neither array holds a Go pointer, so C may have both for the call.

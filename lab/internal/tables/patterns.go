@@ -14,13 +14,14 @@ import (
 	"github.com/cheapgo/cheap/libc"
 )
 
-// Patterns is the table of two ways in which programs use blocks.
+// Patterns is the table of three ways in which programs use blocks.
 func Patterns() measure.Table {
 	return measure.Table{
 		Table: result.Table{
 			Name:  "patterns",
-			Title: "Blocks replaced among many, and handed over",
+			Title: "Blocks replaced among many, freed at random, and handed over",
 			About: "Replace: 4,096 blocks of 16 to 1,024 bytes are live, and one after the other, in random order, is freed and replaced by another, whose first and last byte are written. " +
+				"Drain: 131,072 blocks of 64 bytes are allocated, and all are freed in random order; a malloc and a free are two blocks. " +
 				"Handover: one goroutine allocates 4,096 blocks of 64 bytes, and another one frees them. " +
 				"native is C's malloc called from a loop in C, libc the same malloc called from Go. No source has figures.",
 			Unit:  "block",
@@ -39,6 +40,15 @@ func patternRows() []measure.Row {
 		row("replace-native", "replace", "", nativeReplace),
 		row("replace-heap", "replace", "replace-native", heapReplace),
 		row("replace-local", "replace", "replace-native", localReplace),
+		row("drain-native", "drain", "", func() (measure.Work, error) {
+			d := newDrain()
+			return d.work(func(n int) int { return cside.Replace(n, d.steps, d.slots) }, func() error { cside.FreeAll(d.slots); return nil }), nil
+		}),
+		row("drain-heap", "drain", "drain-native", func() (measure.Work, error) {
+			d := newDrain()
+			h, err := cheap.NewHeap(cheap.HeapOptions{})
+			return d.work(func(n int) int { return d.run(h, n) }, h.DestroyAll), err
+		}),
 		row("handover-libc", "handover", "", func() (measure.Work, error) {
 			var a libc.Allocator
 			return handing(func(c *crate) {
@@ -76,8 +86,11 @@ func patternRows() []measure.Row {
 		}),
 	}
 	for i := range rows {
-		if rows[i].Group == "handover" {
+		switch rows[i].Group {
+		case "handover":
 			rows[i].N, rows[i].Procs = 40*len(crate{}), []int{2}
+		case "drain":
+			rows[i].N = 2 * drainSteps
 		}
 	}
 	return rows
@@ -173,6 +186,46 @@ func nativeReplace() (measure.Work, error) {
 	r := newReplacement()
 	return r.work(func(n int) int { return cside.Replace(n, r.steps[:], r.slots[:]) },
 		func(unsafe.Pointer) {}, func() error { cside.FreeAll(r.slots[:]); return nil }), nil
+}
+
+const drainSteps = 1 << 18
+
+// A drain is the steps that fill all slots one after the other, and empty them at random.
+type drain struct {
+	steps []cside.Step
+	slots []uintptr
+	did   int
+}
+
+func newDrain() *drain {
+	const blocks = drainSteps / 2
+	d := &drain{steps: make([]cside.Step, drainSteps), slots: make([]uintptr, blocks)}
+	for i, slot := range rand.New(rand.NewPCG(5, 6)).Perm(blocks) {
+		d.steps[i], d.steps[blocks+i] = cside.Step{Slot: uint32(i), Size: pairSize}, cside.Step{Slot: uint32(slot)}
+	}
+	return d
+}
+
+func (d *drain) run(h *cheap.Heap, n int) int {
+	for i := range n {
+		s := &d.steps[i&(len(d.steps)-1)]
+		slot := &d.slots[s.Slot]
+		h.Free(cheap.Pointer(*slot)) // nil, or what a round that ended early has left
+		if *slot = 0; s.Size != 0 {
+			ptr := h.Malloc(int(s.Size))
+			*(*byte)(ptr) = 1
+			*slot = uintptr(ptr)
+		}
+	}
+	return n
+}
+
+func (d *drain) work(run func(n int) int, end func() error) measure.Work {
+	return measure.Work{
+		Run:   func(n int) { d.did = run(n) },
+		Check: func(n int) error { return allDone(d.did, n) },
+		Close: func() { end() },
+	}
 }
 
 // A crate is the blocks that a producer hands to a consumer together, by address.

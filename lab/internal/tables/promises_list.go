@@ -10,6 +10,7 @@ var promises = []promise{
 	{"Local, malloc and free of 64 B", "cgoalloc's fixed block", "allocators", "temporary-data-local", "temporary-data-cgoalloc", measure.Time, 0.65, [2]span{{}, {0.518, 0.695}}, [2]span{{}, {0.66, 0.67}}},
 	{"Local, 4,096 live blocks replaced", "the same in a C loop on glibc", "patterns", "replace-local", "replace-native", measure.Time, 0.7, [2]span{{}, {0.408, 0.726}}, [2]span{{}, {0.65, 0.67}}},
 	{"Heap, the same", "the same in a C loop on glibc", "patterns", "replace-heap", "replace-native", measure.Time, 0.9, [2]span{{}, {0.582, 0.924}}, [2]span{{}, {0.76, 1.01}}},
+	{"Heap, 131,072 blocks freed at random", "the same in a C loop on glibc", "patterns", "drain-heap", "drain-native", measure.Time, 0.9, [2]span{{}, {}}, [2]span{{}, {}}},
 	{"producer and consumer, 4,096 blocks a hand-over", "malloc through cgo", "patterns", "handover-heap", "handover-libc", measure.Time, 0.2, [2]span{{}, {0.165, 0.286}}, [2]span{{}, {0.07, 0.17}}},
 	{"pooled arena, four blocks", "cgoparam", "strings", "four-parameters-arena", "four-parameters-cgoparam", measure.Time, 0.8, [2]span{{}, {0.42, 0.562}}, [2]span{{}, {0.54, 0.61}}},
 	{"Heap, the trace gcc", "the same in a C loop on glibc", "traces", "heap-gcc", "native-gcc", measure.Time, 1.0, [2]span{{}, {0.7, 0.925}}, [2]span{{}, {}}},
