@@ -145,13 +145,26 @@ func TestNeighbour(t *testing.T) {
 	m.next = time.Now().Add(time.Hour)
 	used = limit
 	use()
-	write("sys/fs/cgroup/a/memory.stat", "inactive_file 1\nactive_file 300000000\nfile_mapped 50000000\nfile_dirty 20000000\nfile_writeback 1\n")
-	m.groups[0].cache, m.groups[0].next = 1, time.Time{}
-	if n, _ := u.read(); n != limit-230000000 {
-		t.Errorf("%d bytes are used of %d, and the kernel may drop 230,000,000", n, limit)
+	const files, clean = "inactive_file 10000000\nactive_file 290000000\n", "file_mapped 50000000\nfile_dirty 20000000\nfile_writeback 1\n"
+	write("sys/fs/cgroup/a/db/memory.stat", files+"file_mapped 0\nfile_dirty 0\nfile_writeback 0\n")
+	write("sys/fs/cgroup/a/db/memory.current", "310000000")
+	for _, row := range []struct {
+		stat, min string
+		drops     int64
+	}{
+		{files + clean, "0", 229999999},
+		{files, "0", 10000000}, // a kernel that does not say what is mapped, or a sandbox
+		{files + clean, "100000000", 139999999},
+		{files + clean, "max", 0},
+		{"inactive_file 0\n", "0", 0},
+	} {
+		write("sys/fs/cgroup/a/memory.stat", row.stat)
+		write("sys/fs/cgroup/a/db/memory.min", row.min) // of which db may lose 10 MB more, which are of no file
+		m.groups[0].cache, m.groups[0].next = 1, time.Time{}
+		if n, _ := u.read(); n != limit-row.drops {
+			t.Errorf("%+v: %d bytes are used of %d", row, n, limit)
+		}
 	}
-	write("sys/fs/cgroup/a/memory.stat", "inactive_file 0\n")
-	m.groups[0].readCache()
 
 	// The cgroup is gone. What is resident still counts.
 	write("sys/fs/cgroup/a/memory.current", "")

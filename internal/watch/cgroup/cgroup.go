@@ -125,15 +125,47 @@ func Number(text []byte) int64 {
 
 // Droppable returns how many bytes of the charge the kernel drops before it kills, where text is memory.stat: pages of
 // files that were not read lately, and those that no process has mapped and that are as they are on the disk. The
-// second are more where a database reads its files again and again.
+// second are more where a database reads its files again and again. What memory.min of a cgroup inside protects stays.
 func (d *Dir) Droppable(text []byte) int64 {
+	n := d.clean(text)
+	if !d.V2 || n == 0 {
+		return n
+	}
+	inside, _ := os.ReadDir(d.Path)
+	for _, c := range inside {
+		if c.IsDir() {
+			n -= (&Dir{Path: d.Path + "/" + c.Name(), V2: true}).kept()
+		}
+	}
+	return max(0, n)
+}
+
+// kept returns how many bytes of clean memory.min protects.
+func (d *Dir) kept() int64 {
+	read := func(name string) []byte { text, _ := os.ReadFile(d.Path + "/" + name); return text }
+	text := read("memory.min")
+	least := Number(text)
+	if bytes.HasPrefix(text, []byte("max")) {
+		least = 1 << 60
+	}
+	if least == 0 {
+		return 0
+	}
+	clean := d.clean(read("memory.stat"))
+	return max(0, min(clean, clean+least-Number(read("memory.current"))))
+}
+
+// clean returns the bytes of Droppable in text.
+func (d *Dir) clean(text []byte) int64 {
 	names := [...]string{"total_inactive_file", "total_active_file", "total_mapped_file", "total_dirty", "total_writeback"}
 	if d.V2 {
 		names = [...]string{"inactive_file", "active_file", "file_mapped", "file_dirty", "file_writeback"}
 	}
 	var n [len(names)]int64
 	for i, name := range names {
-		n[i] = Line(text, name)
+		if n[i] = Line(text, name); n[i] == 0 && !bytes.Contains(text, []byte(name)) {
+			return n[0] // an old kernel or a sandbox does not say what is mapped
+		}
 	}
 	return max(n[0], n[0]+n[1]-n[2]-n[3]-n[4])
 }
