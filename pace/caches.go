@@ -234,7 +234,7 @@ func pick(need, urgent int64, all []stake) (which int, want int64) {
 		return which, max(1, int64(float64(need)*float64(s.weight)/weights))
 	}
 	more := int64((most - next) * float64(s.weight))
-	if next > 0 && most > 2*next {
+	if most >= soon && next > 0 && most > 2*next {
 		need = max(need, min(2*need, more/2))
 	}
 	return which, min(need, s.held-s.floor, max(more, need/2, 1))

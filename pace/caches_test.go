@@ -486,6 +486,7 @@ func TestPick(t *testing.T) {
 		{"the largest is not ready", 100, []stake{{1, 0, 900, false, false}, {1, 0, 200, true, false}}, 1, 100},
 		{"one says nothing", 100, []stake{{1, 0, 900, true, false}, {3, 0, -1, true, false}}, 1, 75},
 		{"a larger one rests, and the other ends the hurry", 100, []stake{{1, 0, 900, false, true}, {1, 0, 200, true, false}}, 1, 30},
+		{"also if it has far more than the next one", 300, []stake{{1, 0, 1000, false, true}, {1, 0, 500, true, false}, {1, 0, 100, true, false}}, 1, 30},
 		{"a smaller one rests", 100, []stake{{1, 0, 100, false, true}, {1, 0, 200, true, false}}, 1, 100},
 		{"none is ready", 100, []stake{{1, 0, 900, false, false}}, -1, 0},
 		{"the largest weights", 100, []stake{{math.MaxInt64, 0, -1, true, false}, {math.MaxInt64, 0, -1, true, false}}, 0, 50},
