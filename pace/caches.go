@@ -456,10 +456,8 @@ func (p *pacer) freedSince(before taking) int64 {
 func (p *pacer) collectFreed() (rest time.Duration, garbage int64) {
 	var r reader
 	before := r.read()
-	debug.FreeOSMemory()
-	var last debug.GCStats
-	debug.ReadGCStats(&last)
-	after, sweeping := r.read(), time.Since(last.LastGC) // as in mark
+	sweeping := sweepOf(debug.FreeOSMemory)
+	after := r.read()
 	took := float64(after.cpu-before.cpu+sweeping) / float64(runtime.GOMAXPROCS(0))
 	garbage = before.heap - after.heap
 	drain(&r, true, p.patience())

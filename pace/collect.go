@@ -129,10 +129,22 @@ func mark(r *reader, certain bool) (swept bool, took time.Duration) {
 			return false, 0
 		}
 	}
-	runtime.GC()
+	return true, sweepOf(runtime.GC)
+}
+
+// sweepOf has f collect, and returns how long the sweep took.
+func sweepOf(f func()) time.Duration {
+	begin := time.Now()
+	f()
 	var last debug.GCStats
 	debug.ReadGCStats(&last)
-	return true, max(0, time.Since(last.LastGC)) // LastGC is the end of the mark phase
+	return sinceMark(last.LastGC, begin)
+}
+
+// sinceMark returns the time since the end of the mark phase, of a collection that has begun after begin. mark is of the
+// wall clock, which somebody may have set meanwhile.
+func sinceMark(mark, begin time.Time) time.Duration {
+	return max(0, min(time.Since(mark), time.Since(begin)))
 }
 
 // sweep has the runtime sweep what is not swept, where goroutines that compute leave no time to do so in the

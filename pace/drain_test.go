@@ -143,6 +143,18 @@ func TestMark(t *testing.T) {
 	}
 }
 
+// TestClockIsSet has the wall clock set during a collection. What its sweep has taken is no less than nothing, and no
+// more than the collection.
+func TestClockIsSet(t *testing.T) {
+	begin := time.Now().Add(-time.Second)
+	for set, want := range map[time.Duration]time.Duration{-time.Hour: 0, time.Hour: time.Second} {
+		mark := time.Now().Round(0).Add(-set)
+		if d := sinceMark(mark, begin); d < want || d > want+time.Since(begin)-time.Second {
+			t.Errorf("set by %v: %v", set, d)
+		}
+	}
+}
+
 // TestDoubt has a collection find nothing while a release is stuck, and then another one. The first may have missed
 // something.
 func TestDoubt(t *testing.T) {
