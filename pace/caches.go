@@ -25,14 +25,15 @@ import (
 //  1. A look finds that less than Options.LeastRoom is free, or less than requests at the limit wait for (shortage).
 //     While half of LeastRoom is free, caches wait for a collection that is due or under way.
 //  2. press reads how much each cache holds, and picks the one that has most beyond its floor for its weight (pick).
-//  3. The function of that cache runs on a goroutine of its own. press waits for 100 ms at most (grace). Then it may ask
-//     another cache, but not this one before the call has ended.
+//  3. The function of that cache runs on a goroutine of its own. press waits for 100 ms at most (grace). After that it
+//     asks another cache if it is urgent, or if the call takes more than a second.
 //  4. What is in use is compared with what was in use before the call. If less than half of what the function has
 //     returned is free, the rest may be garbage of Go: there is a collection, and the runtime gives back what is free.
 //     After a collection in vain twice as many are skipped each time.
 //  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. Then no cache is asked until less
-//     than LeastRoom is free, so caches are not emptied and filled in turns. If much comes before caches have given,
-//     they are asked earlier the next time (shortage.deep).
+//     than LeastRoom is free, so caches are not emptied and filled in turns. Where more than half of LeastRoom comes
+//     before caches have given, both are as much higher as that is more, but by half of LeastRoom at most
+//     (shortage.deep). Each call lets that fall.
 //
 // A cache rests for 5 ms after a call, and longer if there was a collection. While there is no hurry, press waits for
 // the cache that has most; if it is urgent, it asks one that may be asked, but for no more than ends the hurry while one
@@ -55,10 +56,11 @@ type Share struct {
 }
 
 // OnPressure registers a cache: memory that the program can do without, and that no collection frees, because Go can
-// reach it. Examples are a cache in C, buffers of a database, and a map. While a limit is set (see [Start]) and less than
-// Options.LeastRoom is free, or a request waits for room, free is called. It is to free want bytes, and returns about
-// how many it has freed. What it makes unreachable counts as freed: a collection follows if less has become free than it
-// returns. name is for people: [Stats] and package inspect show it. Two caches may have the same name.
+// reach it. Examples are a cache in C, buffers of a database, and a map. While a limit is set (see [Start]), free is
+// called when less than Options.LeastRoom is free, or earlier where memory is taken fast, and when a request waits for
+// room. It is to free want bytes, and returns about how many it has freed. What it makes unreachable counts as freed: a
+// collection follows if less has become free than it returns. name is for people: [Stats] and package inspect show it.
+// Two caches may have the same name.
 //
 // Of several caches, the one is asked that has most beyond its floor, divided by its weight. A cache with a limit of its
 // own lets that fall in free, and rise slowly: one that fills again at once is asked all the time. OnPressure may be called
@@ -162,7 +164,7 @@ type shortage struct {
 	short  bool  // less than LeastRoom was free, and half as much again is not free yet
 	need   int64 // bytes that caches are to free; 0 while a collection is about to free something
 	urgent int64 // as many of them as end the hurry: half of LeastRoom is not free, or requests wait; 0 if there is none
-	deep   int64 // how many bytes came in a shortage before caches had given, the most lately
+	deep   int64 // how many bytes came in a shortage before caches had given, the most lately: see called
 }
 
 // find returns the shortage after a look that has found a space, where least is Options.LeastRoom.
@@ -174,11 +176,8 @@ func (h shortage) find(v view, s space, leastRoom float64) shortage {
 	half := int64(leastRoom*float64(v.limit)) / 2
 	low := 2*half + min(max(0, h.deep-half), half, (v.limit-2*half)/8) // half of LeastRoom is left while caches give
 	enough := low + min(half, (v.limit-low)/2)
-	was := h.short
 	if h.short = s.room < low || h.short && s.room < enough; h.short {
 		h.deep = max(h.deep, low-s.room)
-	} else if was {
-		h.deep -= h.deep / 8
 	}
 	wanted := v.wanted - max(0, s.room)
 	h.urgent, h.need = 0, 0
@@ -190,6 +189,9 @@ func (h shortage) find(v view, s space, leastRoom float64) shortage {
 	}
 	return h
 }
+
+// called notes that a cache was asked: what came before that matters less.
+func (h *shortage) called() { h.deep -= h.deep / 32 }
 
 // A stake is what pick knows of a cache.
 type stake struct {
@@ -358,6 +360,9 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	case which >= 0:
 		c := all[which]
 		c.call(over, func() { p.ask(c, want, need) })
+		p.mu.Lock()
+		p.shortage.called()
+		p.mu.Unlock()
 	case !rest.IsZero():
 		await(over, hurry, rest.Sub(now))
 	}

@@ -310,6 +310,9 @@ func TestCacheGivesNothing(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	h := newHoard(t, "miser", func(want int64) int64 { return want })
 	p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
+	p.mu.Lock()
+	p.shortage.deep = noBound
+	p.mu.Unlock()
 	if err := h.Add(520 * mib); err != nil {
 		t.Fatal(err)
 	}
@@ -337,6 +340,11 @@ func TestCacheGivesNothing(t *testing.T) {
 		return true
 	})
 	calls := c.calls.Load()
+	p.mu.Lock()
+	if p.shortage.deep == noBound {
+		t.Error("what came before the calls matters as much as before")
+	}
+	p.mu.Unlock()
 	if err := h.Add(200 * mib); err != nil {
 		t.Fatal(err)
 	}
@@ -517,14 +525,21 @@ func TestShortage(t *testing.T) {
 		{-20, 0, idle, shortage{true, 180, 70, 130}},
 		{-20, 300, idle, shortage{true, 300, 300, 170}},
 		{120, 0, idle, shortage{true, 80, 0, 170}},
-		{200, 0, idle, shortage{false, 0, 0, 149}},
-		{160, 0, idle, shortage{false, 0, 0, 149}},
-		{140, 0, idle, shortage{true, 60, 0, 149}}, // earlier than before
+		{200, 0, idle, shortage{false, 0, 0, 170}},
+		{160, 0, idle, shortage{false, 0, 0, 170}},
+		{140, 0, idle, shortage{true, 60, 0, 170}}, // earlier than before
 	} {
 		v := view{limit: 1000, wanted: row.wanted, state: row.state}
 		if h = h.find(v, space{room: row.room}, least); h != row.want {
 			t.Errorf("room %d, wanted %d: %+v, want %+v", row.room, row.wanted, h, row.want)
 		}
+	}
+	for range 1000 { // in a shortage that does not end
+		h.called()
+		h = h.find(view{limit: 1000}, space{room: 90}, least)
+	}
+	if h != (shortage{true, 60, 0, 31}) {
+		t.Errorf("after 1000 calls: %+v", h)
 	}
 	for room, want := range map[int64]shortage{690: {true, 160, 0, 10}, 850: {}} { // of 1,000 at most 950 are free
 		if h := (shortage{short: true}).find(view{limit: 1000}, space{room: room}, 0.7); h != want {

@@ -59,7 +59,8 @@ type Options struct {
 	MaxGCShare float64
 
 	// LeastRoom is the share of the limit, from 0 to 1, that is to be free. When less is free, the caches that
-	// [OnPressure] has registered are asked, until half as much again is free. 0 means 1/8.
+	// [OnPressure] has registered are asked, until half as much again is free. Where so much comes before they have
+	// given that less than half of it is left, both are more, by half of it at most. 0 means 1/8.
 	LeastRoom float64
 }
 

@@ -86,6 +86,7 @@ func (s *simulation) step(step time.Duration, h shortage) {
 	}
 	if s.calls != 0 && s.at >= s.calls {
 		s.calls = 0
+		s.shortage.called()
 		for _, c := range s.caches {
 			c.held, s.free = c.held-c.asked, s.free+c.asked
 			if c.asked > 0 {
