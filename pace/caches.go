@@ -29,6 +29,7 @@ import (
 //     asks another cache if it is urgent, or if the call takes more than a second.
 //  4. What is in use is compared with what was in use before the call. If less than half of what the function has
 //     returned is free, the rest may be garbage of Go: there is a collection, and the runtime gives back what is free.
+//     Before the next call, and then before every 16th, there is one too, so that garbage of others does not count.
 //     After a collection in vain twice as many are skipped each time.
 //  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. Then no cache is asked until less
 //     than LeastRoom is free, so caches are not emptied and filled in turns. Where more than half of LeastRoom comes
@@ -135,9 +136,11 @@ type cache struct {
 	ended   bool          // by end
 	rest    backoff       // until when the cache rests
 	least   int64         // how many needed bytes end the rest; noBound if the last call was not in vain
-	misses  int64         // how many calls in a row have freed little of what they were asked for
+	misses  int64         // how many calls in a row have freed little of what they were asked for, as far as is measured
 
-	skip, skips int // how many collections are still to be skipped, and how many after the next; of the call that runs
+	// Of the call that runs: how many collections are still to be skipped, and how many after the next; and after how
+	// many calls in a row a collection has found what may be garbage of others.
+	skip, skips, doubts int
 }
 
 const (
@@ -155,8 +158,9 @@ const (
 	// mostSkips is how many collections are skipped at most after one that was in vain.
 	mostSkips = 1<<10 - 1
 
-	// missesFault is after how many misses in a row the verdict names a cache.
-	missesFault = 3
+	// missesFault is after how many misses in a row the verdict names a cache, and claimsFault if Held has fallen in
+	// the last one: others may take as much as it frees.
+	missesFault, claimsFault = 3, 16
 )
 
 // A shortage says how much is missing.
@@ -385,15 +389,19 @@ func await(over, done <-chan struct{}, most time.Duration) {
 
 // ask asks a cache for some bytes of those that are needed, and notes what has become free. It runs in call.
 func (p *pacer) ask(c *cache, want, need int64) {
-	held, rest, helped := c.held.Load(), time.Duration(0), false
+	held, rest, freed, helped := c.held.Load(), time.Duration(0), int64(0), false
+	little := max(want/8, 1)
 	defer func() { // also if the function ends the goroutine
 		caches.mu.Lock()
 		defer caches.mu.Unlock()
-		if c.misses++; helped {
+		if c.misses++; freed >= little || helped && want < leastFreed { // so little is not measured
 			c.misses = 0
 		}
 		c.tell(helped && (held < 0 || want >= need/64), need, rest) // one that has so little is not asked all the time
 	}()
+	if c.doubts%16 == 1 && c.skip == 0 {
+		rest, _ = p.collectFreed()
+	}
 	c.calls.Add(1)
 	c.asked.Add(want)
 	before, begin := p.taken(), time.Now()
@@ -402,22 +410,19 @@ func (p *pacer) ask(c *cache, want, need int64) {
 	if span.Idle() >= leastFreed {
 		span.TrimTo(0)
 	}
-	freed := p.freedSince(before)
-	if said >= leastFreed && freed < said/2 {
-		if c.skip--; c.skip < 0 {
-			var garbage int64
-			rest, garbage = p.collectFreed()
-			if freed = max(garbage, p.freedSince(before)); freed >= said/2 {
-				c.skips = 0
-			} else { // it was no garbage; others may have taken as much meanwhile
-				rest, c.skips = 0, min(2*c.skips+1, mostSkips)
-			}
-			c.skip = c.skips
+	if freed = p.freedSince(before); said < leastFreed || freed >= said/2 {
+		c.doubts = 0
+	} else if c.skip--; c.skip < 0 {
+		more, garbage := p.collectFreed()
+		if freed = max(garbage, p.freedSince(before)); freed >= said/2 {
+			rest, c.skips, c.doubts = rest+more, 0, c.doubts+1
+		} else { // it was no garbage; others may have taken as much meanwhile
+			rest, c.skips, c.doubts = 0, min(2*c.skips+1, mostSkips), 1
 		}
+		c.skip = c.skips
 	}
 	freed = min(max(0, freed), max(said, want)) // others may have freed something meanwhile
 	c.freed.Add(freed)
-	little := max(want/8, 1)
 	helped = freed >= little
 	if c.share.Held != nil {
 		c.readHeld()
@@ -579,7 +584,7 @@ func init() {
 		caches.mu.Lock()
 		defer caches.mu.Unlock()
 		for _, c := range caches.all {
-			if c.misses >= missesFault || c.slow.Load() {
+			if c.misses >= claimsFault || c.misses >= missesFault && c.vain() || c.slow.Load() {
 				list = append(list, resident.Keeper{
 					Name: c.name, Held: c.held.Load(), Misses: c.misses, Asked: c.asked.Load(), Freed: c.freed.Load(), Slow: c.slow.Load(),
 				})

@@ -232,12 +232,37 @@ func TestRestAfterCollection(t *testing.T) {
 func TestGarbageCounts(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	p, block := start(t, Options{Limit: 1024 * mib}), make([]byte, 32*mib)
-	testwait.Until(t, "a collection that is not in vain", func() bool { // unless another one came first
-		c := &cache{free: func(want int64) int64 { block = make([]byte, want); return want }}
-		p.ask(c, 32*mib, 32*mib)
-		runtime.KeepAlive(block)
-		return c.skips == 0 && c.freed.Load() >= 16*mib
-	})
+	for doubts := range 2 {
+		testwait.Until(t, "a collection that is not in vain", func() bool { // unless another one came first
+			c := &cache{free: func(want int64) int64 { block = make([]byte, want); return want }, doubts: doubts}
+			p.ask(c, 32*mib, 32*mib)
+			runtime.KeepAlive(block)
+			return c.skips == 0 && c.freed.Load() >= 16*mib && c.doubts == doubts+1
+		})
+	}
+}
+
+// TestFreesNothing has a cache promise what it does not free, while others leave as much garbage; and one whose Held falls
+// with each call. The verdict names both.
+func TestFreesNothing(t *testing.T) {
+	setMemoryLimit(t, math.MaxInt64)
+	p, held, garbage := start(t, Options{Limit: 1024 * mib}), int64(1<<40), []byte(nil)
+	for name, promises := range map[string]int64{"garbage of others": 32 * mib, "Held": 0} {
+		share := Share{}
+		if promises == 0 {
+			share.Held = func() int64 { held -= 32 * mib; return held }
+		}
+		t.Cleanup(OnPressure(name, share, func(int64) int64 { return promises }))
+		all := allCaches()
+		testwait.Until(t, "the verdict to know", func() bool {
+			garbage = make([]byte, 64*mib)
+			garbage = nil
+			p.ask(all[len(all)-1], 32*mib, 32*mib)
+			list := resident.Process.Read(resident.Options{}).Keepers
+			return len(list) > 0 && list[len(list)-1].Name == name
+		})
+	}
+	_ = garbage
 }
 
 // TestOthersWait has a cache beside a larger one of which a call runs. It is not asked while there is no hurry, and then

@@ -210,7 +210,7 @@ func (j *judge) keeper() (v Verdict, ok bool) {
 		if ok && n <= v.Bytes {
 			continue
 		}
-		v, ok = Verdict{About: AboutCache, Bytes: n, Do: "have its function of pace.OnPressure free what it is asked for, and set Share.Held, so that it is not asked when it has nothing"}, true
+		v, ok = Verdict{About: AboutCache, Bytes: n, Do: "have its function of pace.OnPressure free what it is asked for, and have Share.Held say what it has, so that it is not asked when it has nothing"}, true
 		v.Sentence = fmt.Sprintf("the cache %q frees nothing when room is short: it was asked for %s in all, and %s became free", k.Name, text(k.Asked), text(k.Freed))
 		if k.Slow {
 			v.Sentence = fmt.Sprintf("the function of the cache %q, which is to free memory, has run for more than a second", k.Name)
