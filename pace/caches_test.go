@@ -211,33 +211,19 @@ func TestForgottenIsFreed(t *testing.T) {
 	})
 }
 
-// TestRestAfterCollection has a cache rest as long as Options.MaxGCShare says, after a collection for it. No further one
-// is skipped then.
-func TestRestAfterCollection(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	pool, p := numbers(t), start(t, Options{Limit: 1024 * mib, MaxGCShare: 1e-6})
-	testwait.Until(t, "a collection for the cache", func() bool {
-		n := new(own.Number[int])
-		if err := n.Own(pool, 1, 4*mib); err != nil {
-			t.Fatal(err)
-		}
-		c, begin := &cache{free: func(int64) int64 { n = nil; return 4 * mib }, skips: 5}, time.Now()
-		p.ask(c, 4*mib, 4*mib)
-		return c.rest.next.Sub(begin) >= backoffMost && c.skips == 0 // unless another collection came first
-	})
-}
-
 // TestGarbageCounts has a map forget memory of Go, and fill again before the collection is over. What the collection has
-// found counts, and no further one is skipped: a map that gave without one would be asked until it is empty.
+// found counts, and no further one is skipped: a map that gave without one would be asked until it is empty. It rests as
+// long as Options.MaxGCShare says.
 func TestGarbageCounts(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	p, block := start(t, Options{Limit: 1024 * mib}), make([]byte, 32*mib)
+	p, block := start(t, Options{Limit: 1024 * mib, MaxGCShare: 1e-6}), make([]byte, 32*mib)
 	for doubts := range 2 {
 		testwait.Until(t, "a collection that is not in vain", func() bool { // unless another one came first
-			c := &cache{free: func(want int64) int64 { block = make([]byte, want); return want }, doubts: doubts}
+			c := &cache{free: func(want int64) int64 { block = make([]byte, want); return want }, skips: 5, doubts: doubts}
+			begin := time.Now()
 			p.ask(c, 32*mib, 32*mib)
 			runtime.KeepAlive(block)
-			return c.skips == 0 && c.freed.Load() >= 16*mib && c.doubts == doubts+1
+			return c.skips == 0 && c.freed.Load() >= 16*mib && c.doubts == doubts+1 && c.rest.next.Sub(begin) >= backoffMost
 		})
 	}
 }
