@@ -2,6 +2,7 @@ package repotest
 
 import (
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -118,5 +119,31 @@ func TestWorkflow(t *testing.T) {
 	steps, _, found := strings.Cut(steps, ")\n")
 	if want := "step: [" + strings.ReplaceAll(steps, " ", ", ") + "]\n"; !found || !strings.Contains(read(t, ".github/workflows/ci.yml"), want) {
 		t.Errorf(".github/workflows/ci.yml does not have %s", want)
+	}
+}
+
+// TestScriptsList looks for the packages that the scripts of .ci list.
+func TestScriptsList(t *testing.T) {
+	t.Parallel()
+	pattern := regexp.MustCompile(`\./[\w./-]+(?:\{([\w,]+)\}([\w./-]*))?`)
+	found := 0
+	for _, script := range []string{".ci/lib", ".ci/run", ".ci/more"} {
+		for line := range strings.Lines(read(t, script)) {
+			if !strings.Contains(line, "go list ") {
+				continue
+			}
+			for _, m := range pattern.FindAllStringSubmatch(line, -1) {
+				before, _, _ := strings.Cut(m[0], "{")
+				for part := range strings.SplitSeq(m[1], ",") {
+					found++
+					if dir := strings.TrimSuffix(before+part+m[2], "/..."); !exists(t, dir) {
+						t.Errorf("%s lists %s, which is not there", script, dir)
+					}
+				}
+			}
+		}
+	}
+	if found < 30 {
+		t.Errorf("only %d packages found", found)
 	}
 }
