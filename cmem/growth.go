@@ -110,12 +110,14 @@ func (w *Watch) Suspects() ([]Suspect, error) {
 func (w *Watch) Look() ([]Suspect, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.found, w.err = named(w.look(unlabelled(eachSite)))
+	steady, _ := w.look(unlabelled(eachSite))
+	w.found, w.err = named(steady)
 	return w.found, w.err
 }
 
-// look ends an interval with the stacks that each calls its argument for, the newest first. The lock is held.
-func (w *Watch) look(each func(func(*site))) []*suspected {
+// look ends an interval with the stacks that each calls its argument for, the newest first. It returns those that
+// grow, and those that have grown lately. The lock is held.
+func (w *Watch) look(each func(func(*site))) (steady, lately []*suspected) {
 	var now []reading
 	sums := make([]reading, len(w.byGo))
 	each(func(s *site) {
@@ -132,10 +134,10 @@ func (w *Watch) look(each func(func(*site))) []*suspected {
 			sums[sum].add(r)
 		}
 	})
-	all := w.suspects(now, sums)
+	steady, lately = w.suspects(now, sums, (*trend).grows), w.suspects(now, sums, (*trend).grewLately)
 	w.stacks.add(now)
 	w.sums.add(sums)
-	return all
+	return steady, lately
 }
 
 // sum returns the number of the sum of a stack, or -1.
@@ -178,11 +180,11 @@ type suspected struct {
 	most  float64 // its growth
 }
 
-// suspects returns the sums that grow, and the stacks that do without their sum.
-func (w *Watch) suspects(now, sums []reading) (all []*suspected) {
+// suspects returns the sums that grow by a rule, and the stacks that do without their sum.
+func (w *Watch) suspects(now, sums []reading, grows func(*trend, int, reading) (grown, deviation float64)) (all []*suspected) {
 	bySum := map[int32]*suspected{}
 	for i, r := range sums {
-		if grown, deviation := w.sums.grows(i, r); grown > 0 {
+		if grown, deviation := grows(&w.sums, i, r); grown > 0 {
 			s := &suspected{Suspect: Suspect{Live: round(r.live), Grown: round(grown), GrownError: round(deviation)}, stack: -1}
 			bySum[int32(i)] = s
 			all = append(all, s)
@@ -191,7 +193,7 @@ func (w *Watch) suspects(now, sums []reading) (all []*suspected) {
 	for i, r := range now {
 		sum := bySum[w.sumOf[i]]
 		if sum == nil {
-			if grown, deviation := w.stacks.grows(i, r); grown > 0 {
+			if grown, deviation := grows(&w.stacks, i, r); grown > 0 {
 				all = append(all, &suspected{
 					Suspect: Suspect{Live: round(r.live), Grown: round(grown), GrownError: round(deviation), Stacks: 1}, stack: i,
 				})
@@ -286,17 +288,27 @@ const longest = 2
 // that, if it is a suspect; else 0.
 func (t *trend) grows(number int, now reading) (grown, deviation float64) {
 	for step := 1; step <= longest && step*t.intervals <= len(t.readings); step++ {
-		if t.rises(number, now, step) {
+		if t.rises(number, now, t.intervals, step) {
 			return growth(t.first(number), now)
 		}
 	}
 	return 0, 0
 }
 
-// rises reports whether a stack or sum has grown in each of the last intervals, and enough in all of them.
-func (t *trend) rises(number int, now reading, step int) bool {
+// grewLately is grows for the last two intervals, or the first one.
+func (t *trend) grewLately(number int, now reading) (grown, deviation float64) {
+	n := min(2, len(t.readings))
+	if n == 0 || !t.rises(number, now, n, 1) {
+		return 0, 0
+	}
+	return growth(t.back(number, n), now)
+}
+
+// rises reports whether a stack or sum has grown in each of the last intervals, of so many readings each, and enough in
+// all of them.
+func (t *trend) rises(number int, now reading, intervals, step int) bool {
 	at := now
-	for n := step; n <= step*t.intervals; n += step {
+	for n := step; n <= step*intervals; n += step {
 		before := t.back(number, n)
 		if before.live >= at.live {
 			return false

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -67,16 +68,24 @@ func (counted) WriteProfile(to io.Writer, d time.Duration, done <-chan struct{})
 	return writeFor(to, d, done)
 }
 
-func (counted) Watch(intervals int) func() []census.CSuspect {
+// mostLately bounds how many stacks get names that have grown lately. A program that does much at its start has many.
+const mostLately = 5
+
+func (counted) Watch(intervals int) func() (steady, lately []census.CSuspect) {
 	w := NewWatch(intervals)
-	return func() (list []census.CSuspect) {
-		all, _ := w.Look() // as above
-		for _, s := range all {
+	list := func(all []*suspected) (list []census.CSuspect) {
+		found, _ := named(all) // as above
+		for _, s := range found {
 			list = append(list, census.CSuspect{
 				Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: s.text(),
 			})
 		}
 		return list
+	}
+	return func() (_, _ []census.CSuspect) {
+		steady, lately := w.look(unlabelled(eachSite))
+		slices.SortFunc(lately, func(x, y *suspected) int { return cmp.Compare(y.Grown, x.Grown) })
+		return list(steady), list(lately[:min(mostLately, len(lately))])
 	}
 }
 

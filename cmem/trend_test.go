@@ -85,7 +85,7 @@ func TestSum(t *testing.T) {
 			for part := range parts {
 				s.add(part, 1_750_000/parts/1000, 1000, forever)
 			}
-			if all := w.look(s.each(look)); len(all) > 0 && found < 0 {
+			if all, _ := w.look(s.each(look)); len(all) > 0 && found < 0 {
 				found = look
 				if one := all[0]; len(all) != 1 || one.Stacks < 5 || one.stack < 0 || one.stack >= parts || one.GrownError == 0 {
 					t.Errorf("program %d: %+v", seed, one)
@@ -118,8 +118,30 @@ func TestNoSuspect(t *testing.T) {
 			if look < 0 {
 				continue // until as many are freed as are made
 			}
-			for _, one := range w.look(each) {
+			steady, _ := w.look(each)
+			for _, one := range steady {
 				t.Errorf("program %d, look %d: %+v", seed, look, one)
+			}
+		}
+	}
+}
+
+// TestLately has a leak of 20 MB from one look to the next that begins at look 9. Two looks later it has grown lately, and six
+// looks later it grows.
+func TestLately(t *testing.T) {
+	t.Parallel()
+	s, w := newSimulated(1, 1, 1), NewWatch(6)
+	for look := range 20 {
+		if look >= 9 {
+			s.add(0, 20_000, 1000, forever)
+		}
+		steady, lately := w.look(s.each(look))
+		if len(lately) > 0 != (look >= 10) || len(steady) > 0 != (look >= 14) {
+			t.Errorf("look %d: %d grow, %d have grown lately", look, len(steady), len(lately))
+		}
+		for _, one := range lately {
+			if one.Grown < 20_000_000 || one.Grown > 60_000_000 || one.stack != 0 {
+				t.Errorf("look %d: %+v", look, one)
 			}
 		}
 	}

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"sync"
 	"time"
-	"weak"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
 	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
@@ -137,84 +136,41 @@ func serveMapped(w http.ResponseWriter, name string) {
 	_, _ = w.Write(b.Bytes()) // an error is that of a reader who has gone
 }
 
-// The page shows the stacks of the C heap that have grown in each of the last growthIntervals intervals
-// of Options.Growth.
-const (
-	defaultGrowth   = 10 * time.Second
-	growthIntervals = 6
-	shortestGrowth  = time.Second
-)
-
-// growth has the stacks that keep growing, for the page. From start on it looks by itself, as long as it is
-// in use.
-type growth struct {
-	interval time.Duration // does not change
-
-	mu        sync.Mutex
-	end       func() []census.CSuspect // ends an interval
-	last      pagejson.GrowthFigures
-	intervals int // that have begun
-}
-
-// start has the first interval begin, if the C heap is counted.
-func (g *growth) start() {
-	if !cmemRuns() || !g.look() {
-		return
+// growing returns what the stacks of the C heap have shown.
+func growing(program string) pagejson.GrowthFigures {
+	f := pagejson.GrowthFigures{Time: time.Now(), Program: program, Suspects: []pagejson.Growth{}}
+	switch has, why := cmemState(); {
+	case !has:
+		f.Note = "The program does not import module cmem."
+		return f
+	case why != "":
+		f.Note = why
+		return f
 	}
-	again := weak.Make(g)
-	every := max(g.interval, shortestGrowth)
-	var tick func()
-	tick = func() {
-		if g := again.Value(); g != nil {
-			g.look()
-			time.AfterFunc(every, tick)
-		}
+	g, ended, left := resident.Process.Growing()
+	if f.Seconds = g.Over.Seconds(); !ended.IsZero() {
+		f.Time = ended
 	}
-	time.AfterFunc(every, tick)
-}
-
-// look ends an interval, and begins one. It reports whether that is the first.
-func (g *growth) look() (first bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if first = g.end == nil; first {
-		g.end = census.C().Watch(growthIntervals)
+	for _, s := range g.Sites {
+		f.Suspects = append(f.Suspects, pagejson.Growth{Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: s.Stack})
 	}
-	g.last = pagejson.GrowthFigures{Time: time.Now(), Seconds: (growthIntervals * g.interval).Seconds(), Suspects: []pagejson.Growth{}}
-	for _, s := range g.end() {
-		g.last.Suspects = append(g.last.Suspects, pagejson.Growth(s))
+	switch {
+	case left > 0 && len(g.Sites) == 0:
+		f.Note = fmt.Sprintf("The first suspects can be named in %v.", left)
+	case len(g.Sites) > 0 && !g.Steady:
+		f.Note = fmt.Sprintf("These have grown in the last %v, and C as a whole for longer. What grows in %d intervals one after the other is more certain.", over(f), resident.Intervals)
 	}
-	if g.intervals++; g.intervals <= growthIntervals {
-		left := time.Duration(growthIntervals+1-g.intervals) * g.interval
-		g.last.Note = fmt.Sprintf("The first suspects can be named in %v.", left)
-	}
-	return first
-}
-
-// read returns what the last intervals have shown.
-func (g *growth) read(program string) pagejson.GrowthFigures {
-	if has, why := cmemState(); !has || why != "" {
-		if !has {
-			why = "The program does not import module cmem."
-		}
-		return pagejson.GrowthFigures{Time: time.Now(), Program: program, Note: why, Suspects: []pagejson.Growth{}}
-	}
-	g.mu.Lock()
-	begun := g.end != nil
-	g.mu.Unlock()
-	if !begun {
-		g.start()
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f := g.last
-	f.Program = program
 	return f
+}
+
+// over returns the time of the figures, in which stacks have grown.
+func over(f pagejson.GrowthFigures) time.Duration {
+	return time.Duration(f.Seconds * 1e9).Round(time.Second)
 }
 
 // serveGrowth answers with GrowthFigures.
 func (h *handler) serveGrowth(w http.ResponseWriter, _ *http.Request, asJSON bool) {
-	f := h.growth.read(programOf(h.o))
+	f := growing(programOf(h.o))
 	if asJSON {
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(f) // an error is that of a reader who has gone
@@ -224,15 +180,14 @@ func (h *handler) serveGrowth(w http.ResponseWriter, _ *http.Request, asJSON boo
 	if f.Note != "" {
 		fmt.Fprintln(w, f.Note)
 	}
-	all := growthIntervals * h.growth.interval
 	for i, s := range f.Suspects {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
 		fmt.Fprintf(w, "%s: about %s in use, grown by %s ± %s in %v; allocated by\n%s",
-			s.Library, bytesText(s.Live), bytesText(s.Grown), bytesText(s.Error), all, s.Stack)
+			s.Library, bytesText(s.Live), bytesText(s.Grown), bytesText(s.Error), over(f), s.Stack)
 	}
 	if len(f.Suspects) == 0 && f.Note == "" {
-		fmt.Fprintf(w, "No stack has grown in each of the last %d intervals of %v.\n", growthIntervals, h.growth.interval)
+		fmt.Fprintf(w, "No stack has grown in each of the last %d intervals, which are %v in all.\n", resident.Intervals, over(f))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
 	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // A cHeap is a C heap of a test.
@@ -41,21 +43,28 @@ func (h cHeap) WriteProfile(w io.Writer, d time.Duration, done <-chan struct{}) 
 	return err
 }
 
-func (h cHeap) Watch(intervals int) func() []census.CSuspect {
+// grown is by how much a stack has grown.
+var grown = func() *atomic.Int64 { n := new(atomic.Int64); n.Store(6 << 20); return n }()
+
+func (h cHeap) Watch(intervals int) func() (steady, lately []census.CSuspect) {
 	looks := 0
-	return func() []census.CSuspect {
+	return func() (_, _ []census.CSuspect) {
 		if looks++; looks <= intervals {
-			return nil
+			return nil, nil
 		}
-		return []census.CSuspect{{Library: "liba.so", Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20, Stack: "leak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"}}
+		return []census.CSuspect{{Library: "liba.so", Live: 7 << 20, Grown: grown.Load(), Error: 1 << 20, Stack: "leak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"}}, nil
 	}
 }
 
 // withCHeap has the test see a C heap, as if module cmem were in the program. The counts are those
 // of the last value in c.
 func withCHeap(t *testing.T, off string, c *census.CCounts) {
-	was := census.SetCHeap(cHeap{off, c})
-	t.Cleanup(func() { census.SetCHeap(was) })
+	was, process := census.SetCHeap(cHeap{off, c}), resident.Process
+	resident.Process = new(resident.Watcher)
+	t.Cleanup(func() {
+		census.SetCHeap(was)
+		resident.Process = process
+	})
 }
 
 func hasTable(t *testing.T, name string) (found *pagejson.Table) {
@@ -226,47 +235,66 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// TestGrowth has a handler whose first reader comes after an hour, and one that nobody refers to any more.
+// TestGrowth has a program that nobody asks for an hour. The first one who does gets the verdict, in all its forms the same, and it
+// names the stack that is a suspect.
 func TestGrowth(t *testing.T) { synctest.Test(t, testGrowth) }
 
 func testGrowth(t *testing.T) {
-	withCHeap(t, "", &census.CCounts{})
-	const growthInterval = defaultGrowth
-	g := &growth{interval: growthInterval}
-	g.start()
-	after := func(d time.Duration) pagejson.GrowthFigures {
-		time.Sleep(d)
+	counts := &census.CCounts{Live: 7 << 20}
+	withCHeap(t, "", counts)
+	h := Handler(Options{Growth: 5 * time.Second})
+	Handler(Options{}) // a longer interval
+	figures := func(after time.Duration) (f pagejson.GrowthFigures) {
+		time.Sleep(after)
 		synctest.Wait()
-		return g.read("program")
+		if err := json.Unmarshal(ask(h, "GET", "growth.json", nil).Body.Bytes(), &f); err != nil {
+			t.Fatal(err)
+		}
+		return f
 	}
-	f := g.read("program")
-	if len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 1m0s") || f.Program != "program" {
+	if f := figures(0); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 30s") || f.Program == "" {
 		t.Errorf("at first: %+v", f)
 	}
-	if f = after(growthIntervals*growthInterval - 1); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 10s") {
+	if f := figures(30*time.Second - 1); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 5s") {
 		t.Errorf("before the last interval ends: %+v", f)
 	}
-	if f = after(1); len(f.Suspects) != 1 || f.Note != "" || f.Suspects[0].Grown != 6<<20 {
+	f := figures(1)
+	if len(f.Suspects) != 1 || f.Note != "" || f.Suspects[0].Grown != 6<<20 || f.Seconds != 30 {
 		t.Errorf("after some intervals: %+v", f)
 	}
-	if again := after(growthInterval - 1); len(again.Suspects) != 1 || again.Time != f.Time {
+	if again := figures(5*time.Second - 1); len(again.Suspects) != 1 || !again.Time.Equal(f.Time) {
 		t.Errorf("a moment later: %+v", again)
 	}
-	if f = after(time.Hour); len(f.Suspects) != 1 || time.Since(f.Time) >= growthInterval {
-		t.Errorf("after an hour without a page: %+v", f)
+	const little = "C grows slowly, the most in main.leak main.go:7 (liba.so) by 6.00 MiB ± 1.00 MiB in 30s"
+	if v := ReadVerdict(); v.Fault || !strings.Contains(v.Sentence, little) {
+		t.Errorf("%v has not %q", v, little)
 	}
-	late := &growth{interval: growthInterval} // module cmem was off when it was made
-	if f = late.read("program"); !strings.Contains(f.Note, "in 1m0s") {
-		t.Errorf("of one that was not started: %+v", f)
+	text := ask(h, "GET", "growth.txt", nil).Body.String()
+	if want := "liba.so: about 7 MiB in use, grown by 6 MiB ± 1 MiB in 30s; allocated by\nleak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"; text != want {
+		t.Errorf("%q, want %q", text, want)
 	}
 
-	h := &handler{growth: growth{interval: growthInterval}}
-	h.growth.end = census.C().Watch(0)
-	h.growth.intervals = growthIntervals
-	h.growth.look()
-	text := ask(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serveGrowth(w, r, false) }), "GET", "growth.txt", nil).Body.String()
-	if want := "liba.so: about 7 MiB in use, grown by 6 MiB ± 1 MiB in 1m0s; allocated by\nleak_c\n\t/lib/liba.so\nmain.leak\n\tmain.go:7\n"; text != want {
-		t.Errorf("%q, want %q", text, want)
+	grown.Store(50 << 20)
+	counts.Live = 90 << 20
+	defer grown.Store(6 << 20)
+	if f = figures(time.Hour); len(f.Suspects) != 1 || time.Since(f.Time) >= 5*time.Second {
+		t.Errorf("after an hour without a page: %+v", f)
+	}
+	const grows = "growing by 50.0 MiB ± 1.00 MiB in 30s, the most in main.leak main.go:7 (liba.so)"
+	for _, name := range []string{"verdict.txt", "resident.txt", "all.txt"} {
+		if text := ask(h, "GET", name, nil).Body.String(); !strings.Contains(text, grows) {
+			t.Errorf("%s has not %q: %.400s", name, grows, text)
+		}
+	}
+	if n := readAll()["cheap_verdict{c_grows}"]; n != 1 {
+		t.Errorf("the metric is %v: %v", n, readAll())
+	}
+	if r := Where(1); !strings.Contains(r.Verdict.Sentence, grows) {
+		t.Errorf("Where: %v", r.Verdict)
+	}
+	var points []pagejson.Point
+	if err := json.Unmarshal(ask(h, "GET", "history.json", nil).Body.Bytes(), &points); err != nil || len(points) < 400 || time.Since(points[0].Time) < time.Hour {
+		t.Errorf("%d points of the chart, %v", len(points), err)
 	}
 }
 
@@ -276,16 +304,16 @@ type lookedAt struct {
 	n *int
 }
 
-func (h lookedAt) Watch(int) func() []census.CSuspect {
-	return func() []census.CSuspect { *h.n++; return nil }
+func (h lookedAt) Watch(int) func() (steady, lately []census.CSuspect) {
+	return func() (_, _ []census.CSuspect) { *h.n++; return nil, nil }
 }
 
 // TestGrowthEnds has a handler that nobody refers to any more.
 func TestGrowthEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		looks := 0
-		was := census.SetCHeap(lookedAt{cHeap{"", &census.CCounts{}}, &looks})
-		defer census.SetCHeap(was)
+		withCHeap(t, "", nil)
+		census.SetCHeap(lookedAt{cHeap{"", &census.CCounts{}}, &looks})
 		h := Handler(Options{})
 		time.Sleep(time.Minute)
 		synctest.Wait()

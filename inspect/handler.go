@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
@@ -38,10 +39,10 @@ type Options struct {
 	// "/debug/pprof/".
 	Pprof string
 
-	// Growth is the interval after which the page reads the stacks of the C heap again, in a program
-	// that imports module cmem: it shows those that have grown in each of the last six intervals. The
-	// default is ten seconds; a second is the shortest. From Handler on this happens by itself, whether a
-	// page is open or not.
+	// Growth is the interval after which the program looks at its memory again, whether a page is open or not: what
+	// grows is told by that. In a program that imports module cmem, the page shows the stacks of the C heap that have
+	// grown in each of the last six intervals. The default is ten seconds; a second is the shortest. Of several
+	// handlers the shortest interval counts.
 	Growth time.Duration
 }
 
@@ -74,18 +75,20 @@ type Options struct {
 //	              which it can be compared with; the last 32 or so are kept
 //	mapped        the profile of what C code has mapped without malloc, likewise; mapped.txt, by library
 //	growth.json   the stacks of the C heap that keep growing, as the page shows them; growth.txt as text
-//	history.json  the points of the chart: one for each request of all.json, a second apart
+//	history.json  the points of the chart: one for each request of all.json and each interval of Options.Growth
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
 // The page needs no other file and no network. To read it costs the program what [ReadVerdict]
-// costs, and, every ten seconds, what [WriteSuspects] costs. In a program that imports module cmem, each interval
-// of Options.Growth costs some 0.3 ms for each thousand stacks of the C heap.
+// costs, and, every ten seconds, what [WriteSuspects] costs. From Handler on, until nobody refers to what it has returned,
+// the program does so by itself after each interval of Options.Growth, so that the first one who asks gets the answer. The
+// list of mappings is read in a thousandth of the time at most. In a program that imports module cmem, each interval costs
+// some 0.3 ms for each thousand stacks of the C heap as well.
 func Handler(o Options) http.Handler {
 	if o.Growth < 0 {
 		panic(&cheap.MisuseError{Op: "inspect.Handler", Reason: "Options.Growth is negative"})
 	}
-	h := &handler{o: o, page: newPage(o), growth: growth{interval: cmp.Or(o.Growth, defaultGrowth)}}
-	h.growth.start()
+	h := &handler{o: o, page: newPage(o)}
+	h.watch(max(cmp.Or(o.Growth, defaultGrowth), shortestGrowth))
 	return http.HandlerFunc(h.serve)
 }
 
@@ -96,7 +99,43 @@ type handler struct {
 	trimming sync.Mutex
 	history  history
 	moments  moments
-	growth   growth
+	looked   time.Duration // how long the last look of watch took, at what follows; only watch has it
+	at       time.Time
+}
+
+const (
+	defaultGrowth  = 10 * time.Second
+	shortestGrowth = time.Second
+
+	// lookShare is the share of the time in which watch reads the list of mappings: one in so many.
+	lookShare = 1000
+)
+
+// watch looks now and after each interval, as long as the handler is in use.
+func (h *handler) watch(every time.Duration) {
+	resident.Process.SetInterval(every)
+	again := weak.Make(h)
+	var tick func()
+	tick = func() {
+		if h := again.Value(); h != nil {
+			h.look()
+			time.AfterFunc(every, tick)
+		}
+	}
+	h.look()
+	time.AfterFunc(every, tick)
+}
+
+// look reads what the page shows, or, where that takes too long, what metrics show.
+func (h *handler) look() {
+	now := time.Now()
+	if now.Sub(h.at) < lookShare*h.looked {
+		withSnapshot(false, func(*snapshot) {})
+		return
+	}
+	r, _ := newReport(h.o, "all")
+	h.history.add(&r)
+	h.at, h.looked = now, time.Since(now)
 }
 
 func newReport(o Options, name string) (r pagejson.Figures, ok bool) {
@@ -105,9 +144,9 @@ func newReport(o Options, name string) (r pagejson.Figures, ok bool) {
 		r.Tables = []pagejson.Table{arenasTable()}
 		return r, true
 	}
-	var v Verdict
-	r.Tables, v, r.Overview = readTables(resident.ReadMappings())
-	r.Verdict = pagejson.Verdict(v)
+	withSnapshot(true, func(s *snapshot) {
+		r.Tables, r.Verdict, r.Overview = s.tables(), pagejson.Verdict(verdictOf(s.verdict)), s.overview()
+	})
 	if name == "all" {
 		return r, true
 	}

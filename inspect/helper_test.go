@@ -8,7 +8,6 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
 	"github.com/cheapgo/cheap/internal/test/testwait"
-	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // values are the samples of one read, by the name of the metric and the values of its labels.
@@ -46,8 +45,8 @@ func (v values) want(t *testing.T, name, label string, want float64) {
 }
 
 func allTables() []pagejson.Table {
-	list, _, _ := readTables(resident.ReadMappings())
-	return list
+	r, _ := newReport(Options{}, "all")
+	return r.Tables
 }
 
 func newHeap(t testing.TB, name string) *cheap.Heap {

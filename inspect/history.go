@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -12,8 +13,8 @@ const (
 	closest    = time.Second // two points are so far from each other
 )
 
-// history has the points of the requests for all tables. Only requests add points: a program whose
-// page is not open does nothing for it.
+// history has the points of the requests for all tables, and of the looks that the handler makes by itself. It keeps the
+// whole time since the first one: when it is full, every second point is dropped.
 type history struct {
 	mu     sync.Mutex
 	points []pagejson.Point // under mu
@@ -30,7 +31,10 @@ func (h *history) add(r *pagejson.Figures) {
 		values[i] = p.Bytes
 	}
 	if len(h.points) >= mostPoints {
-		h.points = append(h.points[:0], h.points[1:]...)
+		for i := range mostPoints / 2 {
+			h.points[i] = h.points[2*i]
+		}
+		h.points = slices.Delete(h.points, mostPoints/2, len(h.points))
 	}
 	h.points = append(h.points, pagejson.Point{Time: r.Time, Values: values})
 }

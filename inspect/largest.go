@@ -3,12 +3,11 @@ package inspect
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
-	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // mostLargest is how many suspects the first screen has.
@@ -21,11 +20,10 @@ type ranked struct {
 }
 
 // largest returns the suspects for the first screen: stacks of C that keep growing, then stacks of
-// which a Close is missing, then those with the most bytes, and at the end what nobody recorded. sites are
-// those of the verdict, which takes less time to tell growth than growing. unrecorded says that there are
-// pools that record no lines.
-func largest(open []pagejson.Suspect, growing pagejson.GrowthFigures, sites []resident.Site, unrecorded bool) []pagejson.LargestSuspect {
-	all := largestGrowth(growing, sites)
+// which a Close is missing, then those with the most bytes, and at the end what nobody recorded. unrecorded says that
+// there are pools that record no lines.
+func largest(open []pagejson.Suspect, growing pagejson.GrowthFigures, unrecorded bool) []pagejson.LargestSuspect {
+	all := largestGrowth(growing)
 	whole := int64(0)
 	for _, s := range open {
 		whole += s.Bytes
@@ -74,21 +72,14 @@ func largest(open []pagejson.Suspect, growing pagejson.GrowthFigures, sites []re
 
 // largestGrowth returns the lines of what grows in C. Stacks of one line and library are added up: they
 // differ in functions of C, which the line does not show.
-func largestGrowth(growing pagejson.GrowthFigures, sites []resident.Site) (all []ranked) {
-	over := fmt.Sprintf("in %v", time.Duration(growing.Seconds*1e9))
-	list := growing.Suspects
-	if len(list) == 0 {
-		over = "since the look before"
-		for _, s := range sites {
-			list = append(list, pagejson.Growth{Library: s.Library, Live: s.Live, Grown: s.Grown, Error: s.GrownError, Stack: s.Stack})
-		}
-	}
+func largestGrowth(growing pagejson.GrowthFigures) (all []ranked) {
 	at := map[[2]string]*pagejson.Growth{}
 	var lines [][2]string
-	for _, g := range list {
+	for _, g := range growing.Suspects {
 		key := [2]string{lineOf(g.Stack), g.Library}
 		if was := at[key]; was != nil {
 			was.Live, was.Grown = was.Live+g.Live, was.Grown+g.Grown
+			was.Error = int64(math.Hypot(float64(was.Error), float64(g.Error)))
 			continue
 		}
 		at[key] = &g
@@ -96,7 +87,7 @@ func largestGrowth(growing pagejson.GrowthFigures, sites []resident.Site) (all [
 	}
 	for _, key := range lines {
 		g := at[key]
-		text := fmt.Sprintf("%s more %s, %s in use by C (%s)", write(float64(g.Grown), "bytes"), over, write(float64(g.Live), "bytes"), g.Library)
+		text := fmt.Sprintf("%s ± %s more in %v, %s in use by C (%s)", write(float64(g.Grown), "bytes"), write(float64(g.Error), "bytes"), over(growing), write(float64(g.Live), "bytes"), g.Library)
 		all = append(all, ranked{pagejson.LargestSuspect{Line: key[0], Text: text, Table: "growth", Bytes: g.Grown}, 0})
 	}
 	return all

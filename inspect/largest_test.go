@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
-	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 func TestLargest(t *testing.T) {
@@ -19,33 +18,32 @@ func TestLargest(t *testing.T) {
 		{Pool: "files", Stack: "main.closed\n\t/src/open.go:8\n"},
 	}
 	grown := pagejson.GrowthFigures{Seconds: 60, Suspects: []pagejson.Growth{{
-		Library: "libmany.so", Live: 7 << 20, Grown: 6 << 20,
+		Library: "libmany.so", Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20,
 		Stack: "many_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\n",
 	}}}
 	find4 := pagejson.LargestSuspect{Line: "shop.find find.go:30", Text: "pool images: 1,024 open, 4.00 MiB, the oldest for 3m0s", Table: "suspects", Bytes: 4 << 20}
 	missing := pagejson.LargestSuspect{Line: "main.open open.go:3", Text: "pool files: a Close is missing, 1,234 left to the collector, 0 open", Table: "suspects", Bytes: 0}
-	growing := pagejson.LargestSuspect{Line: "main.leak main.go:7", Text: "6.00 MiB more in 1m0s, 7.00 MiB in use by C (libmany.so)", Table: "growth", Bytes: 6 << 20}
+	growing := pagejson.LargestSuspect{Line: "main.leak main.go:7", Text: "6.00 MiB ± 1.00 MiB more in 1m0s, 7.00 MiB in use by C (libmany.so)", Table: "growth", Bytes: 6 << 20}
 	unknown := pagejson.LargestSuspect{Line: "a line that was not recorded", Text: "pool images: 7 open, 9.00 MiB; inspect.EnableLeaks records lines", Table: "suspects", Bytes: 9 << 20}
 	// Two stacks of C that the same line has called.
-	sites := []resident.Site{
-		{Library: "libmany.so", Live: 7 << 20, Grown: 3 << 20, Stack: grown.Suspects[0].Stack},
-		{Library: "libmany.so", Live: 2 << 20, Grown: 1 << 20, Stack: "other_" + grown.Suspects[0].Stack},
-	}
-	early := pagejson.LargestSuspect{Line: "main.leak main.go:7", Text: "4.00 MiB more since the look before, 9.00 MiB in use by C (libmany.so)", Table: "growth", Bytes: 4 << 20}
+	two := pagejson.GrowthFigures{Seconds: 20.001, Suspects: []pagejson.Growth{
+		{Library: "libmany.so", Live: 7 << 20, Grown: 3 << 20, Error: 3 << 19, Stack: grown.Suspects[0].Stack},
+		{Library: "libmany.so", Live: 2 << 20, Grown: 1 << 20, Error: 2 << 20, Stack: "other_" + grown.Suspects[0].Stack},
+	}}
+	both := pagejson.LargestSuspect{Line: "main.leak main.go:7", Text: "4.00 MiB ± 2.50 MiB more in 20s, 9.00 MiB in use by C (libmany.so)", Table: "growth", Bytes: 4 << 20}
 	for _, row := range []struct {
 		name  string
 		open  []pagejson.Suspect
 		grown pagejson.GrowthFigures
-		sites []resident.Site
 		want  []pagejson.LargestSuspect
 	}{
-		{"nothing", nil, pagejson.GrowthFigures{}, nil, []pagejson.LargestSuspect{}},
-		{"all", open, grown, sites, []pagejson.LargestSuspect{growing, missing, find4}},
-		{"owners", open, pagejson.GrowthFigures{}, nil, []pagejson.LargestSuspect{missing, find4, unknown}},
-		{"the verdict is earlier", nil, pagejson.GrowthFigures{}, sites, []pagejson.LargestSuspect{early}},
-		{"few were not recorded", append(open[:2:2], pagejson.Suspect{Pool: "images", Live: 1, Bytes: 100}), pagejson.GrowthFigures{}, nil, []pagejson.LargestSuspect{find4}},
+		{"nothing", nil, pagejson.GrowthFigures{}, []pagejson.LargestSuspect{}},
+		{"all", open, grown, []pagejson.LargestSuspect{growing, missing, find4}},
+		{"owners", open, pagejson.GrowthFigures{}, []pagejson.LargestSuspect{missing, find4, unknown}},
+		{"two stacks of a line", nil, two, []pagejson.LargestSuspect{both}},
+		{"few were not recorded", append(open[:2:2], pagejson.Suspect{Pool: "images", Live: 1, Bytes: 100}), pagejson.GrowthFigures{}, []pagejson.LargestSuspect{find4}},
 	} {
-		if got := largest(row.open, row.grown, row.sites, true); !slices.Equal(got, row.want) {
+		if got := largest(row.open, row.grown, true); !slices.Equal(got, row.want) {
 			t.Errorf("%s: %+v, want %+v", row.name, got, row.want)
 		}
 	}

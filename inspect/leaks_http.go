@@ -88,8 +88,8 @@ func (h *handler) serveSuspectFigures(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	f := pagejson.SuspectFigures{Time: time.Now(), Program: programOf(h.o), Advice: leaksAdvice(), Suspects: listSuspects()}
-	growing := h.growth.read(f.Program)
-	f.Largest = largest(f.Suspects, growing, verdictSites(), f.Advice != "")
+	growing := growing(f.Program)
+	f.Largest = largest(f.Suspects, growing, f.Advice != "")
 	if len(f.Largest) == 0 {
 		f.None = noneLargest(growing, f.Advice)
 	}

@@ -110,10 +110,13 @@ func Metrics() []Metric {
 // the last call; else [cheap.Stats] says when values agree with one another. In a program that
 // imports module cmem, a block of C that is sampled waits for some microseconds while its stacks
 // are read.
-func ReadMetrics() []Sample {
-	reader.mu.Lock()
-	defer reader.mu.Unlock()
-	s := reader.read(nil)
+func ReadMetrics() (samples []Sample) {
+	withSnapshot(false, func(s *snapshot) { samples = s.metrics() })
+	return samples
+}
+
+// metrics returns the samples of a snapshot.
+func (s *snapshot) metrics() []Sample {
 	byName := make(map[string][]Sample, len(allMetrics))
 	total := 0
 	for _, t := range tableSpecs {

@@ -63,18 +63,18 @@ func addLegend(o *pagejson.Overview) {
 	}
 }
 
-// addSentences says what stands first. "Nothing stands out" does not, above figures that do not fit.
+// addSentences puts the verdict first, as all that show it do, and below it what does not fit. "Nothing stands out" is not
+// said above that.
 func addSentences(o *pagejson.Overview, v Verdict, faults, hints []string) {
-	sentence := cmp.Or(v.Sentence, "it is not known what holds the memory") + "."
 	o.Fault = v.Fault || len(faults) > 0
 	if v.Do != "" {
 		o.Next = "To do: " + v.Do + "."
 	}
-	o.Sentence = capital(sentence)
-	if !v.Fault && len(faults) > 0 {
-		o.Sentence, faults = faults[0], faults[1:]
-		o.Next = strings.TrimSpace(capital(strings.TrimPrefix(sentence, "nothing stands out; ")) + " " + o.Next)
+	sentence := cmp.Or(v.Sentence, "it is not known what holds the memory") + "."
+	if len(faults) > 0 {
+		sentence = strings.TrimPrefix(sentence, "nothing stands out; ")
 	}
+	o.Sentence = capital(sentence)
 	o.Warnings = append(append([]string{}, faults...), hints...)
 }
 
@@ -106,12 +106,8 @@ func (s *snapshot) faults() (list []string) {
 			unsized += p.Live
 		}
 	}
-	switch d := s.reading.Declared(&s.parts); {
-	case live == 0 || s.parts.Resident == 0 || s.verdict.About == resident.AboutSizes:
-	case d.TooLarge():
+	if d := s.reading.Declared(&s.parts); live > 0 && s.parts.Resident > 0 && d.TooLarge() { // the verdict says that they are too small
 		add("Pools declare %s, and at most %s are resident that are not Go's: sizes are too large, or pages were never touched.", text(d.Pools), text(d.Most))
-	case d.TooSmall():
-		add("Pools declare %s, and C has %s: sizes are too small, or others have allocated the difference.", text(d.Pools), text(d.C))
 	}
 	if unsized >= 1000 && unsized > live/2 {
 		add("%s of %s owners have no size, and count as %s each. Then pacing cannot know when to collect: set Options.Size of their pools.",

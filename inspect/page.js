@@ -306,7 +306,7 @@
 	};
 
 	let overview; // as it was read last
-	const points = []; // {at, values}, since this page or another one was opened
+	const points = []; // {at, values}, since the program has the page
 
 	// swatch is a square in the color of part i.
 	const swatch = i => {
@@ -339,16 +339,6 @@
 		at('legend').replaceChildren(...entries);
 	};
 
-	// runs splits the points where nothing was read for a while.
-	const runs = () => {
-		const list = [];
-		points.forEach((p, i) => {
-			if (i === 0 || p.at - points[i - 1].at > 5 * every) list.push([]);
-			list[list.length - 1].push(p);
-		});
-		return list;
-	};
-
 	// draw draws the parts as areas on each other over the time since the first point.
 	const draw = () => {
 		const box = at('chart');
@@ -372,15 +362,13 @@
 		for (let t = Math.ceil(first / stride) * stride; t <= first + span; t += stride) {
 			if (x(t) > left + 20 && x(t) < width - 25) picture.append(svg('text', {x: x(t), y: height - 6, 'text-anchor': 'middle'}, clock(t, stride)));
 		}
-		for (const run of runs()) {
-			const above = run.map(() => 0);
-			overview.parts.forEach((_, i) => {
-				if (run.every(p => !p.values[i])) return;
-				const low = run.map((p, k) => x(p.at).toFixed(1) + ',' + y(above[k]).toFixed(1)).reverse();
-				const high = run.map((p, k) => x(p.at).toFixed(1) + ',' + y(above[k] += p.values[i] || 0).toFixed(1));
-				picture.append(svg('polygon', {class: 'f' + i, points: high.concat(low).join(' ')}));
-			});
-		}
+		const above = points.map(() => 0);
+		overview.parts.forEach((_, i) => {
+			if (points.every(p => !p.values[i])) return;
+			const low = points.map((p, k) => x(p.at).toFixed(1) + ',' + y(above[k]).toFixed(1)).reverse();
+			const high = points.map((p, k) => x(p.at).toFixed(1) + ',' + y(above[k] += p.values[i] || 0).toFixed(1));
+			picture.append(svg('polygon', {class: 'f' + i, points: high.concat(low).join(' ')}));
+		});
 		if (overview.limit && overview.limit <= max) {
 			for (const of of ['under', 'limit']) picture.append(svg('line', {class: of, x1: left, x2: width - right, y1: y(overview.limit), y2: y(overview.limit)}));
 			picture.append(svg('text', {class: 'named', x: width - right, y: y(overview.limit) + (y(overview.limit) < 20 ? 14 : -5), 'text-anchor': 'end'}, 'limit ' + bytes(overview.limit)));
@@ -461,7 +449,7 @@
 			const report = await answer.json();
 			showOverview(report.overview, report.verdict);
 			points.push({at: Date.parse(report.time), values: report.overview.parts.map(p => p.bytes)});
-			if (points.length > most) points.shift();
+			if (points.length > most) points.splice(0, points.length, ...points.filter((_, i) => i % 2 === 0)); // the whole time is kept
 			report.tables.forEach(show);
 			draw();
 			if (turns++ % suspectsEvery === 0 || told !== report.verdict.about) {

@@ -81,12 +81,31 @@ type statReader struct {
 	classes           [sizeclass.Count]int64 // blocks handed out, by class
 	labels, lastNames map[uint64][]string    // of heaps
 	c                 census.CCounts
-	sites             []resident.Site // of the last verdict, if that is that C grows
 }
 
-// read reads everything. mappings may be nil, because they take long. The caller holds the lock of the
-// reader until it no longer uses the result.
-func (r *statReader) read(mappings *resident.Mappings) *snapshot {
+// withSnapshot reads everything, and calls use with it, under the lock of the reader. Without mappings it takes less time. The
+// figures are read one after the other, so what a collection releases meanwhile is in some and not in others. If
+// one has run, all are read once more.
+func withSnapshot(mappings bool, use func(*snapshot)) {
+	var s *snapshot
+	since := resident.Collections()
+	for s == nil {
+		var m *resident.Mappings
+		if mappings {
+			m = resident.ReadMappings() // without the lock, because that takes a while
+		}
+		reader.mu.Lock()
+		if s = reader.read(m, since); s == nil {
+			reader.mu.Unlock()
+			since = 0
+		}
+	}
+	defer reader.mu.Unlock()
+	use(s)
+}
+
+// read is withSnapshot with mappings that were read, or nil. It returns nil if a collection has run since a number of them.
+func (r *statReader) read(mappings *resident.Mappings, since uint64) *snapshot {
 	r.now, r.last = r.last, r.now
 	r.pools, r.lastPools = r.lastPools, r.pools
 	census.ReadHeaps(&r.now)
@@ -105,7 +124,9 @@ func (r *statReader) read(mappings *resident.Mappings) *snapshot {
 		s.pools = append(s.pools, poolFigures{p, []string{p.Name, strconv.FormatUint(p.Number, 10)}})
 	}
 	r.addC(s)
-	s.addResident(mappings)
+	if !s.addResident(mappings, since) {
+		return nil
+	}
 	return s
 }
 

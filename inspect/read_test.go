@@ -358,3 +358,27 @@ func BenchmarkRead(b *testing.B) {
 		})
 	}
 }
+
+// A collected is a C heap in which a collection runs whenever it is read.
+type collected struct {
+	cHeap
+	reads *int
+}
+
+func (h collected) Read() census.CCounts {
+	*h.reads++
+	runtime.GC()
+	return *h.counts
+}
+
+// TestReadAgain has a collection run during the reading, and during the second one.
+func TestReadAgain(t *testing.T) {
+	reads := 0
+	withCHeap(t, "", nil)
+	census.SetCHeap(collected{cHeap{"", &census.CCounts{Live: 1}}, &reads})
+	ReadVerdict()
+	const each = 2 // for the verdict, and for the table of the C heap
+	if reads != 2*each {
+		t.Errorf("%d reads of the C heap, want %d", reads, 2*each)
+	}
+}

@@ -12,7 +12,7 @@ import (
 )
 
 // A Verdict says in a sentence what holds the memory of the process, and what to do. docs/memory.md has
-// the rules. Growth is told from the readings that were asked for before, so the first ones cannot tell it.
+// the rules. Growth is told from earlier readings: those that were asked for, and those that [Handler] makes by itself.
 type Verdict struct {
 	About    string // what it is about, such as "malloc_free"; "nothing" if nothing stands out
 	Fault    bool   // something is wrong, as far as can be told
@@ -29,8 +29,8 @@ func (v Verdict) String() string {
 // ReadVerdict reads what the memory of the process is for, and judges it. It does not stop the world, and keeps
 // some hundred bytes, by which the next calls tell growth. It reads the list of mappings, which takes the kernel
 // some milliseconds, in which nothing else can be mapped.
-func ReadVerdict() Verdict {
-	_, v, _ := readTables(resident.ReadMappings())
+func ReadVerdict() (v Verdict) {
+	withSnapshot(true, func(s *snapshot) { v = verdictOf(s.verdict) })
 	return v
 }
 
@@ -39,24 +39,21 @@ func verdictOf(v resident.Verdict) Verdict {
 }
 
 // addResident reads what the resident memory is for, and judges it. mappings may be nil: then nothing
-// is done that takes long, but for a look inside malloc in one percent of the time.
-func (s *snapshot) addResident(mappings *resident.Mappings) {
+// is done that takes long, but for a look inside malloc in one percent of the time. It reports whether no collection has
+// run since a number of them, or that is 0.
+func (s *snapshot) addResident(mappings *resident.Mappings, since uint64) bool {
 	o := resident.Options{
-		Mappings: mappings, Sites: mappings != nil, Look: true, Heaps: []resident.Holder{},
+		Mappings: mappings, Since: since, Sites: true, Look: true, Heaps: []resident.Holder{},
 		Cheap: &resident.Cheap{InUse: s.allocated, Idle: max(0, s.touched()-s.allocated) + s.idleBytes(), Records: s.store + s.metadata()},
 	}
 	for i := range s.heaps {
 		o.Heaps = append(o.Heaps, resident.Holder{Name: s.heaps[i].Name, Bytes: s.heaps[i].Bytes, Count: s.heaps[i].Blocks})
 	}
-	s.reading, s.verdict = resident.Process.Judge(o)
+	if s.reading, s.verdict = resident.Process.Judge(o); s.reading == nil {
+		return false
+	}
 	s.parts = s.reading.Table()
-}
-
-// verdictSites returns the stacks of the last verdict, if that is that C grows.
-func verdictSites() []resident.Site {
-	reader.mu.Lock()
-	defer reader.mu.Unlock()
-	return reader.sites
+	return true
 }
 
 // touched is what of the spans had a block in it at some time.
@@ -119,7 +116,7 @@ func arenasTable() pagejson.Table {
 func mappingsTable(m *resident.Mappings) pagejson.Table {
 	t := mappingsFrame()
 	if m == nil {
-		t.Note = "/proc/self/smaps is not there, or has more than 4 MiB."
+		t.Note = "The list of mappings is not there, or is not read, because it has more than 4 MiB, which are about 6,000 mappings: then the parts of C are not told apart."
 		return t
 	}
 	all := m.All

@@ -8,17 +8,10 @@ import (
 
 	"github.com/cheapgo/cheap/internal/page/figure"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
-	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
-// readTables makes the tables, of mappings that were read without the lock, because that takes a while.
-func readTables(mappings *resident.Mappings) ([]pagejson.Table, Verdict, *pagejson.Overview) {
-	reader.mu.Lock()
-	defer reader.mu.Unlock()
-	s := reader.read(mappings)
-	if reader.sites = nil; s.verdict.About == resident.AboutCGrows {
-		reader.sites = s.reading.C.Growing
-	}
+// tables returns the tables of a snapshot.
+func (s *snapshot) tables() []pagejson.Table {
 	list := make([]pagejson.Table, 0, len(tableSpecs)+2)
 	for _, t := range tableSpecs {
 		has, why := t.has()
@@ -42,7 +35,7 @@ func readTables(mappings *resident.Mappings) ([]pagejson.Table, Verdict, *pagejs
 		}
 		list = append(list, v)
 	}
-	return append(list, mappingsTable(mappings)), verdictOf(s.verdict), s.overview()
+	return append(list, mappingsTable(s.reading.Mappings))
 }
 
 func (t *tableSpec) has() (has bool, why string) {

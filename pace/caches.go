@@ -580,16 +580,19 @@ func cacheStats() (list []CacheStats) {
 }
 
 func init() {
-	resident.Process.SetKeepers(func() (list []resident.Keeper) {
+	resident.Process.SetPace(func() (r resident.Pace) {
+		if p := current.Load(); p != nil {
+			r.Limit = p.most()
+		}
 		caches.mu.Lock()
 		defer caches.mu.Unlock()
 		for _, c := range caches.all {
 			if c.misses >= claimsFault || c.misses >= missesFault && c.vain() || c.slow.Load() {
-				list = append(list, resident.Keeper{
+				r.Keepers = append(r.Keepers, resident.Keeper{
 					Name: c.name, Held: c.held.Load(), Misses: c.misses, Asked: c.asked.Load(), Freed: c.freed.Load(), Slow: c.slow.Load(),
 				})
 			}
 		}
-		return list
+		return r
 	})
 }

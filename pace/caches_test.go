@@ -328,7 +328,7 @@ func TestCacheGivesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	testwait.Until(t, "the verdict to know", func() bool {
-		list := resident.Process.Read(resident.Options{}).Keepers
+		list := resident.Process.Read(resident.Options{}).Pace.Keepers
 		return len(list) == 1 && list[0].Name == "miser" && list[0].Misses >= missesFault && list[0].Held > 0
 	})
 	c := allCaches()[0]
@@ -444,7 +444,7 @@ func TestSlowCache(t *testing.T) {
 		}()
 		slow := func() bool { return ReadStats().Caches[0].Slow }
 		testwait.Until(t, "the call to be slow, and the verdict to know", func() bool {
-			list := resident.Process.Read(resident.Options{}).Keepers
+			list := resident.Process.Read(resident.Options{}).Pace.Keepers
 			return slow() && len(list) == 1 && list[0].Slow
 		})
 		allCaches()[0].saySlow() // not again

@@ -171,7 +171,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 		end.C.Live, end.C.Error, end.C.Known = live, deviation, known
 		v, seen = resident.Judge(&end, &p.history), p.last.Mappings.All.Resident
 		if !v.Fault {
-			if most := resident.Judge(p.peak, &p.history); most.Fault && !grows(most) { // it may have been freed since
+			if most := resident.Judge(p.peak, &p.history); most.Fault && !most.Grows() { // it may have been freed since
 				v = most
 			}
 		}
@@ -184,7 +184,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("nothing stands out; C has %s in use", byteCount(live)), Bytes: live}
 	}
 	switch {
-	case g.sentence != "" && (!grows(v) || v.About == resident.AboutCGrows || g.by > v.Bytes*2/3): // a place says more
+	case g.sentence != "" && (!v.Grows() || v.About == resident.AboutCGrows || g.by > v.Bytes*2/3): // a place says more
 		return resident.Verdict{
 			About: resident.AboutCGrows, Fault: true, Sentence: g.sentence, Bytes: g.by,
 			Do: "see what this place keeps: it is a leak, or a cache that is not full yet",
@@ -218,9 +218,6 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	}
 	return v, v.Sentence != ""
 }
-
-// grows reports whether a verdict is about growth.
-func grows(v resident.Verdict) bool { return strings.HasSuffix(string(v.About), "_grows") }
 
 // leastUnseen is from how many bytes on the verdict is about what was not looked at.
 const leastUnseen = 16 << 20

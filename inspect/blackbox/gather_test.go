@@ -20,9 +20,11 @@ type cHeap struct {
 	off string
 }
 
-func (h cHeap) Off() string                        { return h.off }
-func (h cHeap) Read() census.CCounts               { return census.CCounts{Live: 9 << 20} }
-func (h cHeap) Watch(int) func() []census.CSuspect { return func() []census.CSuspect { return nil } }
+func (h cHeap) Off() string          { return h.off }
+func (h cHeap) Read() census.CCounts { return census.CCounts{Live: 9 << 20} }
+func (h cHeap) Watch(int) func() (steady, lately []census.CSuspect) {
+	return func() (_, _ []census.CSuspect) { return nil, nil }
+}
 func (h cHeap) Libraries(l []census.CLibrary) []census.CLibrary {
 	return append(l, census.CLibrary{Name: "libb.so", Live: 1 << 20, Blocks: 1}, census.CLibrary{Name: "liba.so", Live: 8 << 20, Blocks: 2})
 }

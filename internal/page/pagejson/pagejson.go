@@ -24,8 +24,8 @@ type Verdict struct {
 
 // An Overview is the first screen of the page: what is resident, and what does not fit together.
 type Overview struct {
-	Sentence string   `json:"sentence"`           // the verdict; if that is no fault and figures do not fit, the first of these
-	Next     string   `json:"next"`               // sentences: what to do, and the verdict if sentence is another one
+	Sentence string   `json:"sentence"`           // the verdict
+	Next     string   `json:"next"`               // a sentence: what to do
 	Fault    bool     `json:"fault"`              // something is wrong, as far as can be told
 	Resident float64  `json:"resident"`           // bytes; 0 if the system does not say
 	Limit    float64  `json:"limit,omitempty"`    // bytes: the smaller one of the container's and pace's
@@ -33,7 +33,7 @@ type Overview struct {
 	Pace     string   `json:"pace,omitempty"`     // the line of pace.Stats.Decision
 	Parts    []Part   `json:"parts"`              // the same parts each time, in one order; they add up to resident
 	Legend   []Legend `json:"legend"`             // of the parts that are a hundredth of resident, and of the others together
-	Warnings []string `json:"warnings"`           // sentences, those first that matter most, without sentence
+	Warnings []string `json:"warnings"`           // sentences: what does not fit, that first which matters most, and what nobody counts
 }
 
 // A Part is a part of the resident memory, of one or some rows of the table resident.
@@ -145,7 +145,8 @@ type GrowthFigures struct {
 	Suspects []Growth  `json:"suspects"`       // the stacks
 }
 
-// A Growth is a stack of the C heap whose bytes in use have grown in each of the last intervals.
+// A Growth is a stack of the C heap whose bytes in use have grown in each of the last intervals, or, where the verdict is
+// that C grows, in the last ones.
 type Growth struct {
 	Library string `json:"library"` // as in the table libraries
 	Live    int64  `json:"live"`    // bytes in use, an estimate

@@ -26,10 +26,10 @@ type CHeap interface {
 	// changes from now until d has passed, or until done is closed.
 	WriteProfile(w io.Writer, d time.Duration, done <-chan struct{}) error
 
-	// Watch returns a function that ends an interval each time it is called, and returns the
-	// stacks whose bytes in use have grown in each of the last intervals. One goroutine at a time
-	// calls it.
-	Watch(intervals int) func() []CSuspect
+	// Watch returns a function that ends an interval each time it is called. It returns the stacks whose
+	// bytes in use have grown in each of the last intervals, and those that have in the last ones alone, two or,
+	// at first, one; those that have grown the most first. One goroutine at a time calls it.
+	Watch(intervals int) func() (steady, lately []CSuspect)
 }
 
 // A CMapper is a CHeap that counts as well what C code maps without malloc.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strconv"
+	"sync"
 )
 
 // A Mapping is a range of addresses of a process.
@@ -29,7 +30,10 @@ type Mapping struct {
 func Mappings(from io.Reader, f func(Mapping) (more bool)) error {
 	var m Mapping
 	found := false
-	for lines := bufio.NewReaderSize(from, 16<<10); ; {
+	lines := buffers.Get().(*bufio.Reader)
+	defer buffers.Put(lines)
+	defer lines.Reset(nil)
+	for lines.Reset(from); ; {
 		line, err := lines.ReadSlice('\n')
 		if err == nil || errors.Is(err, io.EOF) {
 			if next, ok := parse(line); ok {
@@ -56,6 +60,9 @@ func Mappings(from io.Reader, f func(Mapping) (more bool)) error {
 		}
 	}
 }
+
+// buffers has buffers: a reading of the own process is to allocate little.
+var buffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 16<<10) }}
 
 // parse reads a line such as "7f00-7f10 rw-p 00000000 00:00 0   [heap]".
 func parse(line []byte) (m Mapping, ok bool) {

@@ -35,6 +35,8 @@ type blocks struct {
 	pages   [4096]byte
 	first   uint64 // the number of the first page
 	known   int    // how many there are
+
+	remote [pagesAtOnce]unix.RemoteIovec
 }
 
 const (
@@ -216,7 +218,7 @@ func (b *blocks) readTexts(at []uint64, to []byte) int {
 	each := len(to) / len(at)
 	local := []unix.Iovec{{Base: &to[0]}}
 	local[0].SetLen(len(to))
-	remote := make([]unix.RemoteIovec, len(at))
+	remote := b.remote[:len(at)]
 	for i := range at {
 		remote[i] = unix.RemoteIovec{Base: uintptr(at[i]), Len: each}
 	}

@@ -2,7 +2,10 @@ package resident
 
 import (
 	"fmt"
+	"math"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/page/figure"
 )
 
 // leastGrowth is the least number of bytes that are growth.
@@ -17,6 +20,8 @@ func (j *judge) grows() (list []Verdict) {
 	c, cGrows := j.cGrowth()
 	if cGrows {
 		list = append(list, j.whoGrows(c))
+	} else if by, deviation := j.r.C.grown(); j.r.C.Steady && by >= leastGrowth+j.r.C.Live/8 { // as Watcher has looked more often
+		list = append(list, j.whoGrows(Growth{By: by, Over: j.r.C.Over, Error: deviation}))
 	}
 	if g, ok := part(CheapInUse); ok {
 		name, n := j.mostGrown("heap ", func(h Holder) int64 { return h.Bytes })
@@ -70,6 +75,49 @@ func (j *judge) cGrowth() (Growth, bool) {
 	return j.past.grown(j.all, least, of)
 }
 
+// grown returns by how much the stacks have grown that have, and the standard deviation of that.
+func (g *Growing) grown() (by, deviation int64) {
+	variance := 0.0
+	for _, s := range g.Sites {
+		by += s.Grown
+		variance += float64(s.GrownError) * float64(s.GrownError)
+	}
+	return by, int64(math.Sqrt(variance))
+}
+
+// place names the stack that has grown the most, and says how many other ones there are. It is "" unless that stack grows
+// steadily, or has grown by half of what all of C has, which is by the rate of c, of the same time.
+func (g *Growing) place(c Growth) string {
+	if len(g.Sites) == 0 {
+		return ""
+	}
+	first := g.Sites[0]
+	if !g.Steady && 2*float64(first.Grown)*float64(c.Over) < float64(c.By)*float64(g.Over) {
+		return ""
+	}
+	name := functions(first.Stack, 2)
+	others := map[string]bool{}
+	for _, s := range g.Sites {
+		others[functions(s.Stack, 2)] = true
+	}
+	where := name + " (" + first.Library + ")"
+	if first.Grown != c.By {
+		where += by(Growth{first.Grown, g.Over, first.GrownError})
+	}
+	if n := len(others) - 1; n > 0 {
+		where += ", and less in " + figure.Plural(n, "other place")
+	}
+	return where
+}
+
+// plusMinus writes the standard deviation of an estimate.
+func plusMinus(n int64) string {
+	if n <= 0 {
+		return ""
+	}
+	return " ± " + text(n)
+}
+
 // whoGrows says who makes C grow.
 func (j *judge) whoGrows(c Growth) Verdict {
 	name, n := j.mostGrown("pool ", func(h Holder) int64 { return h.Bytes })
@@ -80,14 +128,13 @@ func (j *judge) whoGrows(c Growth) Verdict {
 		v.About = AboutPoolGrows
 		v.Sentence = fmt.Sprintf("pool %s: %s declared by %d owners and growing, by %d owners in %v", name, text(j.now.holders["pool "+name].Bytes), j.now.holders["pool "+name].Count, owners.By, round(owners.Over))
 		v.Do = "call inspect.EnableLeaks, and see suspects.txt of its page: who keeps them, or has forgotten Close"
-	case name != "" && ownersGrow && n > 0 && c.By >= 2*n && len(j.r.C.Growing) == 0:
+	case name != "" && ownersGrow && n > 0 && c.By >= 2*n && len(j.r.C.Sites) == 0:
 		return j.sizes(c.By)
 	default:
-		v.Sentence = fmt.Sprintf("C: %s in use and growing%s", text(j.cHeld()), by(c))
+		v.Sentence = fmt.Sprintf("C: %s%s in use and growing%s", text(j.cHeld()), plusMinus(j.r.C.Error), by(c))
 		v.Do = "see the profile of module cmem, and look for the return on which nothing frees"
-		if len(j.r.C.Growing) > 0 {
-			s := j.r.C.Growing[0]
-			v.Sentence = fmt.Sprintf("C: %s in use and growing%s, the most in %s (%s)", text(j.cHeld()), by(c), functions(s.Stack, 2), s.Library)
+		if place := j.r.C.place(c); place != "" {
+			v.Sentence += ", the most in " + place
 		} else if !j.r.C.Known {
 			v.Sentence = fmt.Sprintf("C: %s and growing%s, while the Go heap is not the reason", text(j.cHeld()), by(c))
 			v.Do = "import module cmem, which tells which call has allocated it, or run the program with cheap record"
@@ -113,7 +160,9 @@ func (j *judge) mostGrown(prefix string, of func(Holder) int64) (name string, by
 	return name, by
 }
 
-func by(g Growth) string { return fmt.Sprintf(" by %s in %v", text(g.By), round(g.Over)) }
+func by(g Growth) string {
+	return fmt.Sprintf(" by %s%s in %v", text(g.By), plusMinus(g.Error), round(g.Over))
+}
 
 func round(d time.Duration) time.Duration { return d.Round(time.Second) }
 

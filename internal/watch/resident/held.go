@@ -205,7 +205,7 @@ func (j *judge) swapped() (v Verdict, ok bool) {
 
 // keeper: a cache gives nothing when it is asked.
 func (j *judge) keeper() (v Verdict, ok bool) {
-	for _, k := range j.r.Keepers {
+	for _, k := range j.r.Pace.Keepers {
 		n := max(k.Held, k.Asked-k.Freed, 1)
 		if ok && n <= v.Bytes {
 			continue

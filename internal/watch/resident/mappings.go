@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
@@ -97,17 +98,24 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 	if p.Whole {
 		limited.N = math.MaxInt64
 	}
-	var all []procfs.Mapping
+	kept := lists.Get().(*[]procfs.Mapping)
+	all := (*kept)[:0]
+	defer func() {
+		clear(all)
+		*kept = all
+		lists.Put(kept)
+	}()
 	err := procfs.Mappings(limited, func(m procfs.Mapping) bool { all = append(all, m); return true })
 	if err != nil || limited.N <= 0 {
 		return nil
 	}
-	var end uint64 // of the mappings like this one that follow it
+	var end uint64       // of the mappings like this one that follow it
+	var v procfs.Mapping // one for all: its address goes to a function
 	m := &Mappings{}
 	byName := map[string]*Sum{}
 	for i := range all {
 		is, name := p.kind(all, i)
-		v := all[i]
+		v = all[i]
 		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc || is == isSandbox) && p.Malloc != nil {
 			if end <= v.Start {
 				end = v.End
@@ -142,6 +150,9 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 	}
 	return m
 }
+
+// lists has lists of mappings, as buffers of package procfs.
+var lists = sync.Pool{New: func() any { return new([]procfs.Mapping) }}
 
 // split takes the first n bytes of a mapping, of which the resident ones are taken in proportion.
 func split(v *procfs.Mapping, n int64) (first procfs.Mapping) {

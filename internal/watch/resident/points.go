@@ -18,11 +18,16 @@ type Point struct {
 
 // Point returns what is kept of a reading.
 func (r *Reading) Point() Point {
+	t := r.Table()
+	return r.point(&t)
+}
+
+// point is Point for a reading whose table is known.
+func (r *Reading) point(t *Table) Point {
 	p := Point{
 		time: r.Time, mapped: r.Mappings != nil, live: r.Go.Live, routine: r.Go.Goroutines,
 		threads: r.Kernel.Threads, holders: map[string]Holder{},
 	}
-	t := r.Table()
 	for _, part := range t.Parts {
 		p.parts[part.Kind] += part.Bytes + part.Swap
 	}
@@ -72,8 +77,9 @@ func (h *History) Add(p Point) {
 
 // Growth is how much a number has grown.
 type Growth struct {
-	By   int64
-	Over time.Duration // of the points
+	By    int64
+	Over  time.Duration // of the points
+	Error int64         // the standard deviation of By, where that is an estimate; 0 if it is not known
 }
 
 const (

@@ -15,7 +15,13 @@ type Reading struct {
 	Cgroup   Cgroup
 	Pools    []Holder // of package own, with the sizes that they declare, and accounts of package pace
 	Heaps    []Holder // of package cheap
-	Keepers  []Keeper
+	Pace     Pace
+}
+
+// Pace is what package pace knows. It is zero before pace is started, but for Keepers.
+type Pace struct {
+	Limit   int64    // of the memory of the process, 0 if there is none
+	Keepers []Keeper // caches that give nothing
 }
 
 // A Keeper is a cache that package pace has asked for memory, and that has freed nothing.
@@ -62,7 +68,14 @@ type C struct {
 	Live      int64    // in use, an estimate
 	Error     int64    // its standard deviation
 	Libraries []Holder // who has allocated that, the largest first
-	Growing   []Site   // the stacks that have grown since the interval before, by Grown; nil if not known
+	Growing
+}
+
+// Growing is what stacks of C have shown, in intervals that the Watcher ends.
+type Growing struct {
+	Sites  []Site        // those that have grown, the most first
+	Over   time.Duration // in this time
+	Steady bool          // they have grown in each of the last Intervals intervals; else in the last ones, which may be chance
 }
 
 // A Site is a stack of C and Go that has allocated blocks.
@@ -79,6 +92,7 @@ type Malloc struct {
 	Free    int64 // held and not in use; some of it may not be resident
 	Arenas  int64 // a count, 0 if it is not known
 	Bounded bool  // the number of arenas is bounded
+	Gives   bool  // what is free for a second goes back to the system by itself
 
 	Age     time.Duration // how old these numbers are
 	Longest time.Duration // the longest look so far: at most so long, threads that allocate have waited

@@ -10,6 +10,9 @@ type Declared struct {
 // Declared compares the sizes of the pools of a reading with its table.
 func (r *Reading) Declared(t *Table) Declared {
 	d := Declared{C: r.heldByC(t), Most: t.Resident + t.Swap}
+	if r.C.Known {
+		d.C = min(d.C, r.C.Live) // read when the pools were, and mappings were read before
+	}
 	for _, p := range r.Pools {
 		d.Pools += p.Bytes
 	}

@@ -122,7 +122,7 @@ func (d *divider) add(k Kind, name string, n, swap int64) {
 //
 // bytes. Where mappings are not known all parts but files share the anonymous bytes.
 func (r *Reading) Table() Table {
-	d := new(divider)
+	d := &divider{Table{Parts: make([]Part, 0, kinds)}}
 	if r.Mappings != nil {
 		r.divideMappings(d)
 	} else {
@@ -272,7 +272,7 @@ func (d *divider) fewNames() {
 	for _, k := range []Kind{Library, File, SharedMemory} {
 		d.sort()
 		n := 0
-		var kept []Part
+		kept := d.t.Parts[:0]
 		others := Part{Kind: k, Name: "other " + k.String()}
 		for _, p := range d.t.Parts {
 			if p.Kind == k {

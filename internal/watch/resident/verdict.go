@@ -24,6 +24,9 @@ func (v Verdict) String() string {
 	return v.Sentence + ". To do: " + v.Do + "."
 }
 
+// Grows reports whether a verdict is that something grows, and what.
+func (v Verdict) Grows() bool { return strings.HasSuffix(string(v.About), "_grows") }
+
 // About is what a verdict is about. The texts are labels of metrics, and do not change.
 type About string
 
@@ -82,7 +85,8 @@ func Judge(r *Reading, past *History) Verdict {
 	if past == nil {
 		past = new(History)
 	}
-	j := &judge{r: r, t: r.Table(), now: r.Point(), past: past}
+	j := &judge{r: r, t: r.Table(), past: past}
+	j.now = r.point(&j.t)
 	j.all = past.until(&j.now)
 	if j.t.Resident == 0 {
 		return Verdict{About: AboutUnknown, Sentence: "this system does not say what is resident"}
@@ -168,7 +172,9 @@ func (j *judge) largest() Verdict {
 		l := j.r.C.Libraries[0]
 		v.Sentence += fmt.Sprintf(", about %s of it by %s", text(l.Bytes), l.Name)
 	}
-	if len(j.all) < leastPoints && j.past.Watched == 0 && (most == CInUse || most == MallocAll || most == Unseparated || most == GoInUse) {
+	if place := j.r.C.place(Growth{}); j.r.C.Steady { // too little for a fault
+		v.Sentence += "; C grows slowly, the most in " + place
+	} else if len(j.all) < leastPoints && j.past.Watched == 0 && (most == CInUse || most == MallocAll || most == Unseparated || most == GoInUse) {
 		v.Sentence += "; whether it grows can be told after some more looks"
 	}
 	return v
@@ -218,14 +224,18 @@ func text(n int64) string {
 }
 
 // functions returns up to n functions of a stack that say where in the program it is: first the
-// innermost one of Go code that is no call of cgo, then those of package main. Without Go code it is the
+// innermost one of Go code that is no call of cgo, with its line, then those of package main. Without Go code it is the
 // innermost one of C.
 func functions(stack string, n int) string {
 	var list []string
-	first := ""
+	first, isFirst, before := "", false, ""
 	for line := range strings.Lines(stack) {
 		line = strings.TrimSuffix(line, "\n")
-		if line == "" || strings.HasPrefix(line, "\t") {
+		if file := line[strings.LastIndexByte(line, '/')+1:]; line == "" || strings.HasPrefix(line, "\t") {
+			if isFirst && strings.Contains(file, ".go:") {
+				list[0] += " " + strings.TrimPrefix(file, "\t")
+			}
+			isFirst = false
 			continue
 		}
 		name := line[strings.LastIndexByte(line, '/')+1:]
@@ -233,9 +243,8 @@ func functions(stack string, n int) string {
 			first = name
 		}
 		goName := strings.Contains(name, ".") && !strings.Contains(name, "._Cfunc_") && !strings.HasPrefix(name, "runtime.") && !strings.Contains(name, "+0x")
-		again := len(list) > 0 && list[len(list)-1] == name // of a closure, or a recursion
-		if goName && !again && len(list) < n && (len(list) == 0 || strings.HasPrefix(line, "main.")) {
-			list = append(list, name)
+		if goName && name != before && len(list) < n && (len(list) == 0 || strings.HasPrefix(line, "main.")) { // no closure or recursion
+			list, before, isFirst = append(list, name), name, len(list) == 0
 		}
 	}
 	if len(list) == 0 {

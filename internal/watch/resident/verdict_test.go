@@ -52,16 +52,21 @@ var plantedPrograms = []planted{
 	{"healthy, with a full cache in C that gives nothing", func(r *Reading, i int64) {
 		r.C.Live = 400 * mib
 		r.more(400 * mib)
-		r.Keepers = []Keeper{{"pages", 380 * mib, 3, 100 * mib, mib, false}, {"other", -1, 4, 10 * mib, 0, false}}
+		r.Pace.Keepers = []Keeper{{"pages", 380 * mib, 3, 100 * mib, mib, false}, {"other", -1, 4, 10 * mib, 0, false}}
 	}, AboutCache, []string{`the cache "pages" frees nothing`, "asked for 100 MiB", "1.00 MiB became free", "holds 380 MiB", "pace.OnPressure"}},
 	{"a cache whose function waits", func(r *Reading, i int64) {
-		r.Keepers = []Keeper{{Name: "pages", Held: -1, Misses: 1, Asked: 100 * mib, Slow: true}}
+		r.Pace.Keepers = []Keeper{{Name: "pages", Held: -1, Misses: 1, Asked: 100 * mib, Slow: true}}
 	}, AboutCache, []string{`the cache "pages"`, "for more than a second", "goroutine profile"}},
 	{"a leak in C", func(r *Reading, i int64) {
 		r.C.Live += i * 20 * mib
-		r.C.Growing = []Site{{Library: "app", Grown: 20 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.find\n\tm.go:3\nmain.main\n\tm.go:9\n"}}
+		r.C.Growing = Growing{Over: 10 * time.Second, Sites: []Site{{Library: "app", Grown: 19 * mib, GrownError: 2 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.find\n\tm.go:3\nmain.main\n\tm.go:9\n"}, {Grown: mib, Stack: "main.find\n\tm.go:2\nmain.main\n"}, {Grown: mib, Stack: "x"}}}
 		r.more(i * 20 * mib)
-	}, AboutCGrows, []string{"C: 200 MiB in use and growing", "main.find, called by main.main (app)"}},
+	}, AboutCGrows, []string{"C: 200 MiB in use and growing by 180 MiB in 1m30s", "the most in main.find m.go:2, called by main.main (app) by 19.0 MiB ± 2.00 MiB in 10s, and less in 1 other place"}},
+	{"a leak in C, while a place that was looked at has grown by a tenth of it", func(r *Reading, i int64) {
+		r.C.Live += i * 20 * mib
+		r.C.Growing = Growing{Over: 10 * time.Second, Sites: []Site{{Library: "app", Grown: 2 * mib, Stack: "main.innocent\n"}}}
+		r.more(i * 20 * mib)
+	}, AboutCGrows, []string{"growing by 180 MiB in 1m30s. To do: see the profile"}},
 	{"a leak in C, without cmem", func(r *Reading, i int64) {
 		r.C = C{}
 		r.more(i * 20 * mib)
@@ -184,6 +189,26 @@ var plantedPrograms = []planted{
 	{"another system", func(r *Reading, i int64) { r.Kernel = Kernel{} }, AboutUnknown, nil},
 }
 
+// TestSteady has one reading, before which a Watcher has looked at stacks. Their growth is a fault if it is as large as that
+// of all readings has to be, and is named in any case.
+func TestSteady(t *testing.T) {
+	t.Parallel()
+	for grown, want := range map[int64]string{
+		60: "C: 200 MiB ± 3.00 MiB in use and growing by 70.0 MiB ± 5.00 MiB in 1m0s, the most in main.find (app) by 60.0 MiB ± 4.00 MiB in 1m0s, and less in 1 other place",
+		5:  "nothing stands out; of 305 MiB the most, 200 MiB, is C in use, about 18.0 MiB of it by libsqlite3.so.0; C grows slowly, the most in main.find (app) by 5.00 MiB ± 4.00 MiB in 1m0s, and less in 1 other place",
+	} {
+		r := healthy()
+		r.C.Live, r.C.Error = 200*mib, 3*mib
+		r.more(180 * mib)
+		r.C.Growing = Growing{Steady: true, Over: time.Minute, Sites: []Site{
+			{Library: "app", Grown: grown * mib, GrownError: 4 * mib, Stack: "main.find\n"}, {Library: "app", Grown: 10 * mib, GrownError: 3 * mib, Stack: "main.other\n"},
+		}}
+		if v := Judge(r, nil); v.Sentence != want || v.Fault != (grown == 60) {
+			t.Errorf("%v, want %s", v, want)
+		}
+	}
+}
+
 // TestNoise has a heap whose reachable part goes up and down at random, in many programs.
 func TestNoise(t *testing.T) {
 	t.Parallel()
@@ -276,9 +301,10 @@ func TestFunctions(t *testing.T) {
 	t.Parallel()
 	for stack, want := range map[string]string{
 		"sqlite3Malloc\nlib+0x12\ngithub.com/mattn/go-sqlite3._Cfunc_step\n\tx:1\ngithub.com/mattn/go-sqlite3.(*Rows).Next\n\ty:2\ndatabase/sql.next\nmain.find\n\tz:3\nmain.main\n": "go-sqlite3.(*Rows).Next, called by main.find",
-		"main._Cfunc_x\nmain.grow\nmain.main\n": "main.grow, called by main.main",
-		"only_c\n\tx.c:1\nstart\n":              "only_c",
-		"":                                      "",
+		"main._Cfunc_x\nmain.grow\nmain.main\n":                           "main.grow, called by main.main",
+		"main.f\n\t/a/b.go:3\nmain.f\n\t/a/b.go:9\nmain.g\n\t/a/c.go:4\n": "main.f b.go:3, called by main.g",
+		"only_c\n\tx.c:1\nstart\n":                                        "only_c",
+		"":                                                                "",
 	} {
 		if got := functions(stack, 2); got != want {
 			t.Errorf("%q: %q, want %q", stack, got, want)

@@ -15,21 +15,19 @@ import (
 )
 
 // A Watcher reads, and keeps the points by which growth is told. It starts nothing: what nobody asks
-// for costs nothing. Its methods may be called from any goroutine; calls wait for each other.
+// for costs nothing, and package inspect asks as long as a page is mounted. Its methods may be called from any
+// goroutine; calls wait for each other.
 type Watcher struct {
 	mu      sync.Mutex // guards all that follows
-	history [2]History // of readings without mappings, and with them: these have other parts
+	history [2]History // of all readings, without their mappings, and of those that have mappings: these have other parts
 	groups  *cgroups
 	opened  time.Time // when groups was opened
 	samples []metrics.Sample
 
-	end     func() []census.CSuspect // ends an interval of module cmem
-	ended   time.Time
-	growing []Site // of the last interval
+	stacks tracker
+	look   looked
 
-	look looked
-
-	keepers func() []Keeper // see SetKeepers
+	pace func() Pace // see SetPace
 }
 
 // looked is what is known of looks inside malloc.
@@ -39,8 +37,18 @@ type looked struct {
 	took   time.Duration
 }
 
-// Process is the Watcher of the process.
-var Process Watcher
+// A tracker looks for stacks of C that grow. It is the only one of the process, so whoever shows what grows shows
+// the same.
+type tracker struct {
+	every          time.Duration                             // see SetInterval
+	end            func() (steady, lately []census.CSuspect) // ends an interval; nil before the first look
+	ends           []time.Time                               // of the last Intervals intervals, after the beginning of the first
+	steady, lately []Site                                    // as the last end has shown
+	named          bool                                      // the last verdict is that C grows
+}
+
+// Process is the Watcher of the process. Tests replace it.
+var Process = new(Watcher)
 
 // Options say what a reading is to have beside what costs nothing.
 type Options struct {
@@ -52,9 +60,14 @@ type Options struct {
 	Cheap *Cheap
 	Heaps []Holder
 
-	// Sites says that the libraries and the growing stacks of module cmem are wanted: 0.1 ms for each
-	// thousand stacks.
+	// Sites says that the libraries of module cmem are wanted, and that it may end an interval: 0.1 ms for each
+	// thousand stacks, and in each interval some 0.3 ms.
 	Sites bool
+
+	// Since is what Collections has returned before the caller has read anything, or 0. If a collection has run
+	// since then, Judge returns nil and keeps nothing: some figures are of before what it has released, and some
+	// of after that.
+	Since uint64
 
 	// Look says that it may look inside malloc, if that has taken less than one percent of the time so
 	// far. It takes the locks of malloc: 0.4 ms with 2 threads, 100 ms with many arenas and free blocks.
@@ -87,12 +100,21 @@ func (w *Watcher) TryJudge(o Options) (*Reading, Verdict) {
 
 func (w *Watcher) judge(o Options) (*Reading, Verdict) {
 	r := w.read(o)
-	past := &w.history[0]
-	if r.Mappings != nil {
-		past = &w.history[1]
+	if o.Since != 0 && o.Since != Collections() {
+		return nil, Verdict{}
 	}
-	v := Judge(r, past)
-	past.Add(r.Point())
+	plain := *r
+	plain.Mappings = nil
+	v := Judge(&plain, &w.history[0])
+	w.history[0].Add(plain.Point())
+	if r.Mappings != nil {
+		// More readings tell growth, and mappings tell more. Without both nobody knows that malloc is what grows.
+		if full := Judge(r, &w.history[1]); full.Grows() || !v.Grows() || v.About == AboutCGrows && !r.C.Known {
+			v = full
+		}
+		w.history[1].Add(r.Point())
+	}
+	w.stacks.named = v.About == AboutCGrows
 	return r, v
 }
 
@@ -114,18 +136,17 @@ func (w *Watcher) read(o Options) *Reading {
 		w.groups, w.opened = openCgroups("/"), r.Time
 	}
 	r.Cgroup = w.groups.read()
-	if w.keepers != nil {
-		r.Keepers = w.keepers()
+	if w.pace != nil {
+		r.Pace = w.pace()
 	}
 	return r
 }
 
-// SetKeepers is called by package pace when it is initialized, with a function that returns the caches that give
-// nothing.
-func (w *Watcher) SetKeepers(read func() []Keeper) {
+// SetPace is called by package pace when it is initialized, with a function that returns what it knows.
+func (w *Watcher) SetPace(read func() Pace) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.keepers = read
+	w.pace = read
 }
 
 // status is opened once: the open file stays that of this process.
@@ -168,6 +189,15 @@ var metricNames = [metricCount]string{
 	heapObjects: "/memory/classes/heap/objects:bytes", heapUnused: "/memory/classes/heap/unused:bytes", heapFree: "/memory/classes/heap/free:bytes",
 	heapStacks: "/memory/classes/heap/stacks:bytes", osStacks: "/memory/classes/os-stacks:bytes",
 	heapLive: "/gc/heap/live:bytes", gogcPercent: "/gc/gogc:percent", goroutines: "/sched/goroutines:goroutines",
+}
+
+// Collections returns how often the collector has run, and one more.
+func Collections() uint64 {
+	s := []metrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	if metrics.Read(s); s[0].Value.Kind() != metrics.KindUint64 {
+		return 1
+	}
+	return s[0].Value.Uint64() + 1
 }
 
 // readGo reads what Go has of the system and did not give back.
@@ -223,8 +253,75 @@ func (w *Watcher) readHolders(r *Reading) {
 	}
 }
 
-// apart is how far from each other the ends of two intervals of module cmem are.
-const apart = 10 * time.Second
+// Intervals is in how many intervals of module cmem, one after the other, a stack has grown that grows.
+const Intervals = 6
+
+// usualInterval is how long an interval is, unless SetInterval says something else.
+const usualInterval = 10 * time.Second
+
+// SetInterval sets how long an interval is. Of several calls the shortest interval counts.
+func (w *Watcher) SetInterval(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stacks.every == 0 || d < w.stacks.every {
+		w.stacks.every = d
+	}
+}
+
+// Growing returns the stacks that grow, or, where the verdict is that C does, those that have grown lately. ended is
+// when the last interval ended. left is in which time the first stacks can be told to grow, 0 if they can.
+func (w *Watcher) Growing() (g Growing, ended time.Time, left time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	t := &w.stacks
+	if len(t.ends) > 0 {
+		ended = t.ends[len(t.ends)-1]
+	}
+	if g = t.growing(); !g.Steady && !t.named {
+		g = Growing{Over: Intervals * t.interval()}
+	}
+	return g, ended, time.Duration(min(Intervals, Intervals+1-len(t.ends))) * t.interval()
+}
+
+func (t *tracker) interval() time.Duration { return cmp.Or(t.every, usualInterval) }
+
+// look ends an interval if one is over, or nearly.
+func (t *tracker) look(heap census.CHeap, now time.Time) {
+	switch n := len(t.ends); {
+	case t.end == nil:
+		t.end = heap.Watch(Intervals)
+	case now.Sub(t.ends[n-1]) < t.interval()*9/10:
+		return
+	case n > Intervals:
+		t.ends = t.ends[1:]
+	}
+	t.ends = append(t.ends, now)
+	steady, lately := t.end()
+	t.steady, t.lately = sitesOf(steady), sitesOf(lately)
+}
+
+// growing returns what the last end has shown.
+func (t *tracker) growing() Growing {
+	since := func(intervals int) time.Duration {
+		n := len(t.ends)
+		return t.ends[n-1].Sub(t.ends[max(0, n-1-intervals)])
+	}
+	switch {
+	case len(t.steady) > 0:
+		return Growing{t.steady, since(Intervals), true}
+	case len(t.lately) > 0:
+		return Growing{t.lately, since(2), false}
+	}
+	return Growing{}
+}
+
+func sitesOf(list []census.CSuspect) (all []Site) {
+	for _, s := range list {
+		all = append(all, Site{s.Library, s.Live, s.Grown, s.Error, s.Stack})
+	}
+	slices.SortStableFunc(all, func(x, y Site) int { return cmp.Compare(y.Grown, x.Grown) })
+	return all
+}
 
 // readC reads what module cmem counts.
 func (w *Watcher) readC(r *Reading, sites bool) {
@@ -234,25 +331,14 @@ func (w *Watcher) readC(r *Reading, sites bool) {
 	}
 	c := heap.Read()
 	r.C = C{Known: true, Live: c.Live, Error: c.LiveError}
-	if !sites {
-		return
-	}
-	for _, l := range heap.Libraries(nil) {
-		r.C.Libraries = append(r.C.Libraries, Holder{l.Name, l.Live, l.Blocks})
-	}
-	slices.SortStableFunc(r.C.Libraries, func(x, y Holder) int { return cmp.Compare(y.Bytes, x.Bytes) })
-	switch {
-	case w.end == nil:
-		w.end, w.ended = heap.Watch(1), r.Time
-		w.end()
-	case r.Time.Sub(w.ended) >= apart:
-		w.growing, w.ended = nil, r.Time
-		for _, s := range w.end() {
-			w.growing = append(w.growing, Site{s.Library, s.Live, s.Grown, s.Error, s.Stack})
+	if sites {
+		for _, l := range heap.Libraries(nil) {
+			r.C.Libraries = append(r.C.Libraries, Holder{l.Name, l.Live, l.Blocks})
 		}
-		slices.SortStableFunc(w.growing, func(x, y Site) int { return cmp.Compare(y.Grown, x.Grown) })
+		slices.SortStableFunc(r.C.Libraries, func(x, y Holder) int { return cmp.Compare(y.Bytes, x.Bytes) })
+		w.stacks.look(heap, r.Time)
 	}
-	r.C.Growing = w.growing
+	r.C.Growing = w.stacks.growing()
 }
 
 // lookShare is the share of the time in which somebody may look inside malloc: one in so many.

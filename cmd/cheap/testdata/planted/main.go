@@ -299,7 +299,7 @@ func closeAll() {
 
 func main() {
 	step := programs[os.Args[1]]
-	var end func() []census.CSuspect
+	var end func() (steady, lately []census.CSuspect)
 	if c := census.C(); c != nil && c.Off() == "" {
 		end = c.Watch(1)
 		end()
@@ -318,9 +318,11 @@ func main() {
 			r.Cheap.Idle += max(0, r.Cheap.InUse-int64(st.Bytes))
 			r.Cheap.InUse = int64(st.Bytes)
 		}
-		if end != nil && r.C.Growing == nil {
-			for _, s := range end() {
-				r.C.Growing = append(r.C.Growing, resident.Site{Library: s.Library, Live: s.Live, Grown: s.Grown, GrownError: s.Error, Stack: s.Stack})
+		if end != nil {
+			r.C.Over = 10 * time.Second
+			_, lately := end()
+			for _, s := range lately {
+				r.C.Sites = append(r.C.Sites, resident.Site{Library: s.Library, Live: s.Live, Grown: s.Grown, GrownError: s.Error, Stack: s.Stack})
 			}
 		}
 		r.Time = start.Add(time.Duration(i) * 10 * time.Second)
