@@ -54,7 +54,7 @@ type Ledger struct {
 	scale                                            atomic.Int64 // see SetScale
 	pacer                                            atomic.Pointer[Pacer]
 	malloc                                           atomic.Pointer[Malloc]
-	arenasBounded                                    atomic.Bool
+	arenasBounded, givesBack                         atomic.Bool
 	roomy                                            atomic.Bool // see SetRoomy
 	pressed                                          atomic.Bool // a bound was reached, and neither Notify nor Check has run since
 

@@ -42,6 +42,12 @@ func (l *Ledger) Malloc() Malloc {
 	return nil
 }
 
+// SetGivesBack says whether package giveback has malloc give back what was free for a second.
+func (l *Ledger) SetGivesBack(yes bool) { l.givesBack.Store(yes) }
+
+// GivesBack reports what SetGivesBack has said last.
+func (l *Ledger) GivesBack() bool { return l.givesBack.Load() }
+
 // BoundArenas says that the program has bounded the number of malloc's arenas.
 func (l *Ledger) BoundArenas() { l.arenasBounded.Store(true) }
 

@@ -144,6 +144,7 @@ func Tell() {
 
 // keep sets how much malloc is to keep: 0 while the goroutine does not run. The caller holds all.mu.
 func keep() {
+	account.Process.SetGivesBack(all.over != nil)
 	bytes := int64(0)
 	if all.over != nil {
 		bytes = keepMost

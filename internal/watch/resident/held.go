@@ -32,7 +32,8 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 	if !j.t.Mapped {
 		n -= 4<<20 + j.r.Kernel.Threads*(64<<10)
 	}
-	if n < j.much || n < j.t.whole(CInUse)/2 {
+	gives := j.r.Malloc.Gives || j.r.Malloc.Known && j.r.Pace.Limit > 0 // package pace does near its limit
+	if n < j.much || n < j.t.whole(CInUse)/2 || gives && j.isFar() {
 		return v, false
 	}
 	used := j.t.whole(CInUse)
@@ -44,18 +45,27 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 	if arenas > 0 {
 		v.Sentence += fmt.Sprintf(" in %d arenas", arenas)
 	}
-	switch {
-	case arenas > 2 && !j.r.Malloc.Bounded && j.t.Mapped && 2*j.r.Mappings.named("malloc: [heap]") > j.r.Mappings.of(isMalloc).Resident:
+	switch many := arenas > 2 && !j.r.Malloc.Bounded; {
+	case j.r.Malloc.Gives:
+		v.Do = "see the profile of module cmem: whole free pages go back by themselves, and what stays lies between blocks in use, whose makers it names"
+	case many && !j.t.Mapped: // most of it may be in the main arena
+		v.Do = "call libc.Trim, which gives whole free pages back; the page of package inspect, which reads the mappings, says whether to bound the arenas"
+	case many && 2*j.r.Mappings.named("malloc: [heap]") > j.r.Mappings.of(isMalloc).Resident:
 		v.Sentence += ", most of it in the main arena"
 		v.Do = "call libc.Trim, which gives whole free pages back; the number of the other arenas does not matter"
-	case arenas > 2 && !j.r.Malloc.Bounded:
+	case many:
 		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment), or call libc.Trim"
-	case arenas == 0 && !j.r.Malloc.Bounded:
-		v.Do = "bound the arenas (import github.com/cheapgo/cheap/libc/arenas), or call libc.Trim"
 	default:
 		v.Do = "call libc.Trim, which gives whole free pages back; what stays lies between blocks in use, whose makers the profile of module cmem names"
 	}
 	return v, true
+}
+
+// isFar reports whether there is a limit, of package pace or of the container, and half of it is free. Then nobody has to
+// free anything by hand: package pace gives memory back, earlier if its limit is near.
+func (j *judge) isFar() bool {
+	c := &j.r.Cgroup
+	return (j.r.Pace.Limit > 0 || c.Limit > 0) && (j.r.Pace.Limit == 0 || j.whole < j.r.Pace.Limit/2) && (c.Limit == 0 || c.Charged-c.Cache < c.Limit/2)
 }
 
 // tooSmall: pools declare much less than C has. Other code may have allocated the difference. So what
@@ -181,10 +191,11 @@ func (j *judge) threads(n int64, growing string) Verdict {
 
 func (j *judge) cheapIdle() (v Verdict, ok bool) {
 	n := j.t.whole(CheapIdle)
+	far := j.r.Pace.Limit > 0 && j.isFar()
 	return Verdict{
 		About: AboutCheapIdle, Bytes: n, Sentence: fmt.Sprintf("heaps of cheap hold %s: %s in use, %s free", text(n+j.t.whole(CheapInUse)), text(j.t.whole(CheapInUse)), text(n)),
 		Do: "call cheap.Trim, which gives idle memory back; free blocks between blocks in use stay: see the table classes",
-	}, n >= j.much
+	}, n >= j.much && !far
 }
 
 // swapped: much was swapped out, so the resident memory says little.

@@ -79,11 +79,31 @@ var plantedPrograms = []planted{
 		r.C.Live = 60 * mib
 		r.Malloc = Malloc{Known: true, Arenas: 31}
 		r.more(1100 * mib)
-	}, AboutMallocFree, []string{"C holds", "60.0 MiB in use", "free inside malloc in 31 arenas", "MALLOC_ARENA_MAX"}},
+	}, AboutMallocFree, []string{"C holds", "60.0 MiB in use", "free inside malloc in 31 arenas", "To do: call libc.Trim"}},
 	{"malloc keeps it, in bounded arenas", func(r *Reading, i int64) {
 		r.Malloc = Malloc{Known: true, Arenas: 2, Bounded: true}
 		r.more(300 * mib)
 	}, AboutMallocFree, []string{"libc.Trim"}},
+	{"malloc keeps it, and nobody knows in how many arenas", func(r *Reading, i int64) {
+		r.more(300 * mib)
+	}, AboutMallocFree, []string{"To do: call libc.Trim, which"}},
+	{"a server that is far from its limit, and gives back by itself", func(r *Reading, i int64) {
+		r.Malloc = Malloc{Known: true, Arenas: 31, Gives: true}
+		r.Pace.Limit = 2000 * mib
+		r.Cheap.Idle = 300 * mib
+		r.more(600 * mib)
+	}, AboutNothing, []string{"free in"}},
+	{"a server that is far from its limit, in which pace counts little", func(r *Reading, i int64) {
+		r.Malloc = Malloc{Known: true, Arenas: 2}
+		r.Pace.Limit = 800 * mib
+		r.more(200 * mib)
+	}, AboutNothing, []string{"free in"}},
+	{"a server that is near its limit, and gives back by itself", func(r *Reading, i int64) {
+		r.Malloc = Malloc{Known: true, Arenas: 31, Gives: true}
+		r.Pace.Limit = 2000 * mib
+		r.Cgroup = Cgroup{Known: true, Limit: 600 * mib, Charged: 500 * mib}
+		r.more(300 * mib)
+	}, AboutMallocFree, []string{"go back by themselves"}},
 	{"pools with small sizes", func(r *Reading, i int64) {
 		r.Pools = []Holder{{"images", 78 * mib, 1000}}
 		r.C.Live = 250 * mib

@@ -357,7 +357,7 @@ func (w *Watcher) readMalloc(r *Reading, may bool) {
 		l.note(Malloc{Known: ok, InUse: used, Free: free}, time.Since(begin))
 	}
 	r.Malloc = l.malloc
-	r.Malloc.Bounded = account.Process.ArenasBounded()
+	r.Malloc.Bounded, r.Malloc.Gives = account.Process.ArenasBounded(), account.Process.GivesBack()
 	r.Malloc.Age = r.Time.Sub(l.at)
 }
 
