@@ -114,5 +114,5 @@
 // # Build tags and environment
 //
 // The tags cheap_portable and cheap_gomem, the environment variables, and the
-// systems that are supported are listed in docs/limits.md.
+// systems that are supported are listed in docs/reference/limits.md.
 package cheap

@@ -52,7 +52,7 @@ type Options struct {
 //	http.Handle("/debug/cheap/", inspect.Handler(inspect.Options{}))
 //
 // Below the address it is registered at, which ends in a slash, there are the following. The fields of
-// the JSON are in docs/reference/json.md.
+// the JSON are those of github.com/cheapgo/cheap/internal/page/pagejson, which go doc shows.
 //
 //	              the page, which reads all.json every two seconds while it is open
 //	all.json      all tables, and the verdict

@@ -23,8 +23,8 @@ func ServeLeaks(w http.ResponseWriter, r *http.Request) {
 }
 
 // ServeSuspects answers with what [WriteSuspects] writes: as text, or, if the query has format=json or the
-// client accepts application/json only, as an array in JSON, with the fields of docs/reference/json.md. With gc=1 in the query it collects
-// first, as [Collect] does.
+// client accepts application/json only, as an array in JSON, of pagejson.Suspect: see [Handler].
+// With gc=1 in the query it collects first, as [Collect] does.
 //
 // A GET that collects is what [net/http/pprof] has for its profile heap, with gc=1 as well, and
 // what go tool pprof and curl send. It changes nothing that the next collection would not

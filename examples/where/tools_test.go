@@ -11,8 +11,8 @@ import (
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
-// TestTools runs the sessions of docs/tools.md with this program, or its module, for a shorter time
-// and with more requests, and looks for the lines that the page shows in what they print.
+// TestTools runs the sessions of docs/tools.md, and the one of README.md, with this program, or its module,
+// for a shorter time and with more requests, and looks for the lines that the pages show in what they print.
 func TestTools(t *testing.T) {
 	program := build(t)
 	folder := filepath.Dir(program)
@@ -26,6 +26,10 @@ func TestTools(t *testing.T) {
 	page := start(t, program, quick...)
 	host := strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/debug/cheap/")
 	text, err := os.ReadFile("../../docs/tools.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +50,9 @@ func TestTools(t *testing.T) {
 			t.Fatalf("docs/tools.md has no part about %s", title)
 		}
 		section, _, _ = strings.Cut(section, "\n## ")
+		if title == "cheap record" { // README.md calls the program server
+			section += strings.ReplaceAll(blocks.FindString(string(readme)), "server", "where")
+		}
 		printed := map[string]bool{}
 		output := ""
 		session := func(command string) {
@@ -90,7 +97,7 @@ func TestTools(t *testing.T) {
 			}
 		}
 	}
-	if commands != 4 {
-		t.Errorf("docs/tools.md has %d commands with this program, want 4", commands)
+	if commands != 5 {
+		t.Errorf("the pages have %d commands with this program, want 5", commands)
 	}
 }

@@ -22,7 +22,8 @@ type demonstration struct {
 
 var demonstrations = []demonstration{
 	{"README.md", []string{"examples/first"}, false},
-	{"docs/guide.md", []string{"libc/internal/guide", "libc/internal/guide/widgets", "examples/cache/internal/cache", "examples/lists/draw", "lab/followed/testdata/pressure"}, true},
+	{"docs/production.md", []string{"examples/first/forget"}, false},
+	{"docs/guide.md", []string{"examples/first/forget", "libc/internal/guide", "libc/internal/guide/widgets", "examples/cache/internal/cache", "examples/lists/draw", "lab/followed/testdata/pressure"}, true},
 	{"docs/porting.md", []string{
 		"lab/internal/porting", "lab/internal/porting/shapes",
 		"examples/lists/sqlite",

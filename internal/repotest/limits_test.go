@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-var updateLimits = flag.Bool("limits.update", false, "write the list of docs/limits.md anew")
+var updateLimits = flag.Bool("limits.update", false, "write the list of docs/reference/limits.md anew")
 
-// TestLimits compares the list of docs/limits.md of what is not promised with the documentation of
+// TestLimits compares the list of docs/reference/limits.md of what is not promised with the documentation of
 // the packages. With -limits.update the list is written anew.
 func TestLimits(t *testing.T) {
 	t.Parallel()
-	const name, head, foot = "docs/limits.md", "<!-- not promised -->\n", "<!-- end -->\n"
+	const name, head, foot = "docs/reference/limits.md", "<!-- not promised -->\n", "<!-- end -->\n"
 	want := ""
 	for _, file := range []string{"doc.go", "own/doc.go"} {
 		items := notPromised(t, file)

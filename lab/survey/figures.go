@@ -35,7 +35,7 @@ func readTable(name string) (table, error) {
 	return t, nil
 }
 
-// figures returns the tables of docs/mistakes.md, in Markdown, from the files of a run: modules.tsv and
+// figures returns the tables of lab/survey/README.md, in Markdown, from the files of a run: modules.tsv and
 // findings.tsv, and from read.tsv, which a person has written.
 func figures(dir string) (string, error) {
 	var tables [3]table

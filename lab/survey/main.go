@@ -51,7 +51,7 @@ func run(args []string, stdout io.Writer) error {
 	flags.StringVar(&s.compare, "compare", "", "fail if something else is found than the files in this `folder` have")
 	flags.DurationVar(&s.timeout, "timeout", 3*time.Minute, "how long a module may take")
 	flags.IntVar(&s.memory, "memory", 8, "`GiB` of address space of a process")
-	from := flags.String("figures", "", "only print the tables of docs/mistakes.md, from the files in this `folder`")
+	from := flags.String("figures", "", "only print the tables of lab/survey/README.md, from the files in this `folder`")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// TestPage compares docs/mistakes.md with the results that are stored.
+// TestPage compares lab/survey/README.md with the results that are stored.
 func TestPage(t *testing.T) {
-	text, err := os.ReadFile("../../docs/mistakes.md")
+	text, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestPage(t *testing.T) {
 	}
 	for line := range strings.Lines(want) {
 		if line = strings.TrimSpace(line); !strings.Contains(page, line) {
-			t.Errorf("docs/mistakes.md does not say %q: go run ./survey -figures=survey/results has what it should say", line)
+			t.Errorf("lab/survey/README.md does not say %q: go run ./survey -figures=survey/results has what it should say", line)
 		}
 	}
 	findings, err := readTable("results/findings.tsv")
@@ -85,11 +85,11 @@ func TestTwice(t *testing.T) {
 			t.Errorf("%v: want a reason and twelve digits of a commit", r)
 		}
 	}
-	page, err := os.ReadFile("../../docs/mistakes.md")
+	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("[%d places](../lab/survey/results/twice.tsv) are reported; %d are true.", len(rows), right); !strings.Contains(string(page), want) {
-		t.Errorf("docs/mistakes.md does not say %q", want)
+	if want := fmt.Sprintf("[%d places](results/twice.tsv) are reported; %d are true.", len(rows), right); !strings.Contains(string(page), want) {
+		t.Errorf("lab/survey/README.md does not say %q", want)
 	}
 }

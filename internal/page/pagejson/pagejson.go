@@ -1,5 +1,12 @@
-// Package pagejson has the types of the JSON of the page that package inspect makes, for those that
-// write it and read it in this repository. Their fields are in docs/reference/json.md.
+// Package pagejson has the types of the JSON of the page that package inspect makes. A later version may
+// add fields, and removes or changes none, so a program that reads them ignores fields that it does not
+// know. Fields with omitempty are missing where there is nothing to say. Times are in RFC 3339.
+//
+//	all.json, arenas.json, and a file for each table   [Figures]
+//	verdict.json                                       [Verdict]
+//	history.json                                       a list of [Point]
+//	suspects.json                                      [SuspectFigures]
+//	growth.json                                        [GrowthFigures]
 package pagejson
 
 import "time"

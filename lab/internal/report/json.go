@@ -9,7 +9,7 @@ import (
 )
 
 // JSON writes the rows of a report, a list of objects, one in a line. Each is complete in itself: it
-// has its machine, and lists that are not null. docs/reference/json.md describes them.
+// has its machine, and lists that are not null. [result.Row] describes them.
 func JSON(w io.Writer, r *result.Report) error {
 	var lines [][]byte
 	for _, row := range r.Rows {
