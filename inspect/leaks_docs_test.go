@@ -28,8 +28,8 @@ func TestLeaksDocument(t *testing.T) {
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	var outputs []string
-	profile, suspects := serve(t)
-	for _, out := range []string{forgottenTest(t), topOf(t, profile), suspects} {
+	suspects := run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", filepath.Join(t.TempDir(), "leaks.pb.gz"))
+	for _, out := range []string{forgottenTest(t), suspects} {
 		outputs = append(outputs, strings.TrimSpace(out))
 	}
 	sources := ""
@@ -74,21 +74,5 @@ func forgottenTest(t *testing.T) string {
 	out := run(t, nil, "go", "test", "-count=1", "-vet=off", "./leaktest/testdata/forgotten")
 	out = regexp.MustCompile(`\(\d+\.\d+s\)`).ReplaceAllString(out, "(0.01s)")
 	out, _, _ = strings.Cut(out, "FAIL\tgithub.com/")
-	return out
-}
-
-// serve runs the server. It returns the name of the profile that it writes, and what it prints.
-func serve(t *testing.T) (profile, suspects string) {
-	t.Helper()
-	profile = filepath.Join(t.TempDir(), "leaks.pb.gz")
-	return profile, run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", profile)
-}
-
-func topOf(t *testing.T, profile string) string {
-	out := run(t, nil, "go", "tool", "pprof", "-top", profile)
-	_, out, _ = strings.Cut(out, " UTC\n")
-	if i := strings.Index(out, "Showing"); i >= 0 {
-		out = out[i:]
-	}
 	return out
 }

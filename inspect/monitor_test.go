@@ -193,14 +193,8 @@ func TestGuardDocument(t *testing.T) {
 	dir := regexp.MustCompile(`\S*/main\.go:`)
 	same := func(s string) string { return dir.ReplaceAllString(address.ReplaceAllString(s, "0x…"), "main.go:") }
 	program := buildGuarded(t)
-	var printed []string
-	for _, mistake := range []string{"guard", "monitor"} {
-		out, _ := runGuarded(t, program, mistake)
-		if mistake == "monitor" { // after what the runtime prints
-			out = out[max(0, strings.Index(out, "cheap: the block")):]
-		}
-		printed = append(printed, same(strings.TrimSpace(out)))
-	}
+	out, _ := runGuarded(t, program, "guard")
+	printed := []string{same(strings.TrimSpace(out))}
 	var shown []string
 	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
 		switch lang, text := m[1], m[2]; lang {
