@@ -69,23 +69,3 @@ func TestReadmeFigures(t *testing.T) {
 	machine := fmt.Sprintf("[one run](docs/reference/report.json): %s, %s, %s/%s, %s, %s, %s", m.CPU, figure.Plural(m.Cores, "core"), m.OS, m.Arch, m.Go, m.Malloc, date)
 	golden(t, path, before+readmeHead+strings.Join(lines, "\n")+readmeFoot+machine+readmeEnd+after)
 }
-
-// What docs/tools.md shows of the stored report stands between these texts.
-const (
-	toolsHead = "these are of the stored [report](reference/report.json):\n\n```text\n"
-	toolsFoot = "```\n"
-)
-
-// TestToolsFigures compares the last lines of the stored report with those that docs/tools.md shows.
-func TestToolsFigures(t *testing.T) {
-	r := stored(t)
-	path, page := document(t, "docs/tools.md")
-	before, rest, found := strings.Cut(page, toolsHead)
-	_, after, found2 := strings.Cut(rest, toolsFoot)
-	if !found || !found2 {
-		t.Fatal("docs/tools.md shows nothing of the stored report")
-	}
-	var last text
-	last.headlines(r)
-	golden(t, path, before+toolsHead+strings.TrimPrefix(last.String(), "\n")+toolsFoot+after)
-}
