@@ -23,16 +23,19 @@ var demonstrations = map[string][]string{
 
 // TestDocumentsShowWhatRuns finds each piece of code of a demonstration in a file of its packages, line by
 // line, and an output in each of their examples. So what the document shows is what the tests compile and run.
+// A whole program that no package has is compiled.
 func TestDocumentsShowWhatRuns(t *testing.T) {
 	t.Parallel()
 	for document, packages := range demonstrations {
 		sources := sourcesOf(t, packages)
 		for _, b := range parseDocument(t, document).blocks {
-			// A test builds the whole file of docs/porting.md. What comes after Before is what a program had.
-			if extensions[b.lang] == nil || b.before || document == "docs/porting.md" && isWholeFile(b) {
-				continue
-			}
-			if !isIn(sources, b.lang, b.text) {
+			switch {
+			case extensions[b.lang] == nil || b.before || isIn(sources, b.lang, b.text): // or it is what a program had
+			case b.lang == "go" && strings.HasPrefix(b.text, "package main\n"):
+				dir := t.TempDir()
+				writeFiles(t, dir, map[string]string{"main.go": b.text})
+				command(t, dir, []string{"GOWORK=off"}, "go", "vet", "main.go")
+			default:
 				t.Errorf("%s:%d: no file of %s has this text:\n%s", document, b.line, packages, b.text)
 			}
 		}
@@ -60,9 +63,6 @@ func sourcesOf(t *testing.T, packages []string) map[string]string {
 	}
 	return sources
 }
-
-// isWholeFile reports whether a block is all of a Go file, from the package clause on.
-func isWholeFile(b codeBlock) bool { return b.lang == "go" && strings.HasPrefix(b.text, "package ") }
 
 // extensions are those of the files of a language.
 var extensions = map[string][]string{
