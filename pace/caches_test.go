@@ -244,7 +244,7 @@ func TestFreesNothing(t *testing.T) {
 			garbage = make([]byte, 64*mib)
 			garbage = nil
 			p.ask(all[len(all)-1], 32*mib, 32*mib)
-			list := resident.Process.Read(resident.Options{}).Keepers
+			list := resident.Process.Read(resident.Options{}).Pace.Keepers
 			return len(list) > 0 && list[len(list)-1].Name == name
 		})
 	}
