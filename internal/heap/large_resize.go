@@ -6,6 +6,7 @@ import (
 	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 )
 
@@ -110,13 +111,10 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	cl := &h.classes[c]
 	cl.mu.Lock()
 	defer cl.mu.Unlock()
-	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 {
+	if !h.takeAlone(s, p, c) {
 		return false
 	}
-	// From here on no cache takes the block from a Free that is called at the same time, by mistake.
-	// Else the block might be in use as a large one, and in the list of a cache.
-	atomic.StoreUint32(&s.Carved, 0)
-	if block.At(p).IsFree(p, cl.factor) || !h.extendAlone(p, c, newSize) {
+	if !h.extendAlone(p, c, newSize) {
 		atomic.StoreUint32(&s.Carved, 1)
 		return false
 	}
@@ -127,6 +125,63 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	h.becomeLarge(s, newSize, 0)
 	if h.huge {
 		span.Huge(p, 1, to)
+	}
+	return true
+}
+
+// reclass gives the block at p, which is alone in its span s, the class to, whose blocks are alone too. It returns
+// p, or 0 if another goroutine frees the block, or if there is no memory.
+//
+//go:norace
+func (h *Heap) reclass(s *span.Span, p uintptr, to uint8) uintptr {
+	kind := s.LoadTag() - h.id<<span.KindBits
+	if !isAlone(kind) || uint8(kind) == to {
+		return 0 // freed, and used for something else
+	}
+	from := uint8(kind)
+	h.classes[min(from, to)].mu.Lock() // in this order, as two goroutines might change two blocks in opposite ways
+	defer h.classes[min(from, to)].mu.Unlock()
+	h.classes[max(from, to)].mu.Lock()
+	defer h.classes[max(from, to)].mu.Unlock()
+	if !h.takeAlone(s, p, from) {
+		return 0
+	}
+	sc, cost := &sizeclass.Classes[to], spanCost(to)-spanCost(from)
+	if cost > 0 && !h.account.TryCharge(cost) {
+		atomic.StoreUint32(&s.Carved, 1)
+		return 0
+	}
+	if span.Commit(s.Base, sc.SpanBytes()) != nil {
+		h.account.Uncharge(max(cost, 0))
+		atomic.StoreUint32(&s.Carved, 1)
+		return 0
+	}
+	h.account.Uncharge(max(-cost, 0))
+	s.Inverse, s.Shift, s.Filled = sc.Inverse, uint32(sc.Shift), false
+	atomic.StoreUintptr(&s.Size, uintptr(sc.Size))
+	s.StoreTag(h.classes[to].tag)
+	h.classes[from].out--
+	h.classes[to].out++
+	atomic.StoreUint32(&s.Carved, 1)
+	return p
+}
+
+// takeAlone takes the block at p, of class c and alone in its span s, from all that might free it. It returns false,
+// and changes nothing, if it is not in use. The caller holds the lock of the class.
+//
+// From here on no cache takes the block from a Free that is called at the same time, by mistake. Else the block
+// might be in use with another size, and in the list of a cache. A store of 1 to s.Carved gives it back.
+//
+//go:norace
+func (h *Heap) takeAlone(s *span.Span, p uintptr, c uint8) bool {
+	cl := &h.classes[c]
+	if s.LoadTag() != cl.tag || s.Base != p || s.Listed || s.Carved != 1 {
+		return false
+	}
+	atomic.StoreUint32(&s.Carved, 0)
+	if block.At(p).IsFree(p, cl.factor) {
+		atomic.StoreUint32(&s.Carved, 1)
+		return false
 	}
 	return true
 }

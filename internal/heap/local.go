@@ -263,7 +263,7 @@ func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer
 	race.Write(unsafe.Pointer(&l.lastUnit))
 	if uint(size) <= sizeclass.MaxSize && span.Ready() { // as in Free
 		l.in = true
-		if to := l.cache().realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize); to != 0 {
+		if to := l.cache().realloc(uintptr(ptr), uintptr(size), sizeclass.MaxSize/2); to != 0 {
 			l.in = false
 			return osmem.Pointer(to), nil
 		}

@@ -123,8 +123,12 @@ func planOf(kind, old, size uintptr) plan {
 	large := kind == span.KindLarge
 	switch {
 	case size <= sizeclass.MaxSize:
-		if !large && staysInPlace(size, old) {
+		switch {
+		case large:
+		case staysInPlace(size, old):
 			return stay
+		case isAlone(kind) && isAlone(uintptr(sizeclass.Of(int(size)))): // its unit is its own either way
+			return resize
 		}
 	case large && old-size < osmem.PageSize:
 		return stay
@@ -204,15 +208,17 @@ func isAlone(kind uintptr) bool {
 	return kind < sizeclass.Count && sizeclass.Classes[kind].Blocks == 1
 }
 
-// resize resizes the block at p, whose record is s, without a copy. The block is large, or is to be
-// large and has a span for itself. resize returns nil, and changes nothing, if that is not possible,
+// resize resizes the block at p, whose record is s, without a copy. The block is large, or has a span for itself
+// and is to be large or to have one still. resize returns nil, and changes nothing, if that is not possible,
 // or, unless short says that there is no memory for a copy, if a copy is faster.
 //
 //go:norace
 func (h *Heap) resize(s *span.Span, p, size uintptr, short bool) unsafe.Pointer {
 	h.raceRelease(p)
-	to := h.resizeLarge(s, p, osmem.RoundPage(size), short)
-	if to != 0 {
+	var to uintptr
+	if size <= sizeclass.MaxSize {
+		to = h.reclass(s, p, sizeclass.Of(int(size)))
+	} else if to = h.resizeLarge(s, p, osmem.RoundPage(size), short); to != 0 {
 		h.sampleLarge(to)
 	}
 	raceAcquire(to, block.New)

@@ -82,6 +82,7 @@ func TestRealloc(t *testing.T) {
 		{"fewer pages", []int{8 * unit, 3 * unit, 70_000}, 2},
 		{"alone in its span to large", []int{unit - 1, unit + 1}, 1},
 		{"and further", []int{33_000, 2 * unit, 8 * unit}, 2},
+		{"alone in its span, larger and smaller", []int{33_000, 40_000, unit, 34_000, 50_000}, 4},
 		{"large to class", []int{100_000, 1000}, 0},
 		{"class to large", []int{32_768, 32_769}, 0},
 		{"to a mapping", []int{unit, own, own + 1}, 1}, // the second
