@@ -4,9 +4,13 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -15,47 +19,61 @@ import (
 )
 
 // plantedPrograms are the programs of testdata/planted, and what a person says of them. in has parts of the
-// sentence and of what to do. without says to run it without module cmem as well.
+// sentence and of what to do. without says to run it without module cmem as well, advice what the verdict
+// advises, in the words of docs/reference/figures.md.
 var plantedPrograms = []struct {
 	name, about, in string
 	without         bool
+	advice          string
 }{
-	{"leak", "c_grows", "main.find|cmem", true},
-	{"middle", "c_grows", "cmem", true},
-	{"arenas", "malloc_free", "in use|free inside malloc|MALLOC_ARENA_MAX", true},
-	{"gaps", "malloc_free", "libc.Trim", false},
-	{"goroutines", "goroutines", "goroutines have", false},
-	{"wasteheap", "go_idle", "no leak", false},
-	{"gomap", "go_grows", "reachable and growing", false},
-	{"gcoff", "go_garbage", "GOGC is off", false},
-	{"smallsizes", "sizes", "pools declare 39.1 MiB", true},
-	{"nosizes", "sizes", "without a size", false},
-	{"pool", "pool_grows", "pool images", true},
-	{"mmap", "mapping_grows", "mapped without malloc", false},
-	{"file", "nothing", "planted-|page cache", false},
-	{"threads", "threads", "threads have", false},
-	{"heap", "heap_grows", "heap sessions", false},
-	{"heapidle", "cheap_idle", "free", false},
-	{"cacheserver", "nothing", "", true},
-	{"cserver", "nothing", "", true},
-	{"goserver", "nothing", "", false},
+	{"leak", "c_grows", "main.find|cmem", true, "free on each return"},
+	{"middle", "c_grows", "cmem", true, ""},
+	{"arenas", "malloc_free", "in use|free inside malloc|libc.Trim", true, "`libc.Trim`"},
+	{"turns", "malloc_free", "MALLOC_ARENA_MAX", false, "bound the arenas"},
+	{"gaps", "malloc_free", "libc.Trim", false, "`libc.Trim`"},
+	{"goroutines", "goroutines", "goroutines have", false, "have them end"},
+	{"wasteheap", "go_idle", "no leak", false, "debug.FreeOSMemory"},
+	{"gomap", "go_grows", "reachable and growing", false, "keep no reference"},
+	{"gcoff", "go_garbage", "GOGC is off", false, "lower GOGC"},
+	{"smallsizes", "sizes", "pools declare 39.1 MiB", true, ""},
+	{"nosizes", "sizes", "without a size", false, ""},
+	{"dropped", "sizes", "without a size", true, "declare the sizes"},
+	{"keeper", "cache", "frees nothing", false, "free what is asked for"},
+	{"pool", "pool_grows", "pool images", true, "close the owners"},
+	{"mmap", "mapping_grows", "mapped without malloc", false, "unmap"},
+	{"file", "nothing", "planted-|page cache", false, ""},
+	{"threads", "threads", "threads have", false, "bound how many call C at a time"},
+	{"heap", "heap_grows", "heap sessions", false, "free the blocks"},
+	{"heapidle", "cheap_idle", "free", false, "a Heap of its own for what stays"},
+	{"cacheserver", "nothing", "", true, ""},
+	{"cserver", "nothing", "", true, ""},
+	{"goserver", "nothing", "", false, ""},
 }
 
-// TestPlanted runs programs that do one thing wrong, or nothing, with module cmem and without it.
+var updateFollowed = flag.Bool("followed.update", false, "write the figures of TestPlanted to docs/reference/figures.md and its template")
+
+// TestPlanted runs programs that do one thing wrong, or nothing, with module cmem and without it. Where the verdict gives an
+// advice the program is run once more, and follows it. docs/reference/figures.md has how much less is resident then.
 func TestPlanted(t *testing.T) {
 	if _, err := exec.LookPath("gcc"); err != nil {
 		return // the programs need a compiler of C
 	}
+	const doc = "../../docs/reference/figures.md"
+	text, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, updates := string(text), []string{}
 	for _, build := range []struct{ name, tags string }{{"cmem", ""}, {"without", "cheap_nocmem"}} {
 		program := filepath.Join(t.TempDir(), "planted")
 		if err := testchild.Build(program, nil, "-tags="+build.tags, "./testdata/planted"); err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range plantedPrograms {
-			if build.tags != "" && !p.without {
+			if build.tags != "" && !p.without || build.tags == "" && p.name == "dropped" { // package pace sees with cmem what no size says
 				continue
 			}
-			v, table := runPlanted(t, program, p.name)
+			v, before, table := runPlanted(t, program, p.name)
 			if v.About != resident.About(p.about) || v.Fault != (p.about != "nothing") {
 				t.Errorf("%s, %s: %v, want %s\n%+v\n%s", p.name, build.name, v, p.about, v, table)
 			}
@@ -65,26 +83,56 @@ func TestPlanted(t *testing.T) {
 				}
 			}
 			t.Logf("%s, %s: %v", p.name, build.name, v)
+			if p.advice == "" || build.tags != "" && p.name != "dropped" {
+				continue
+			}
+			after, least, _ := runPlanted(t, program, p.name, "followed")
+			if least > before/4*3 || after.About == v.About && p.about != "malloc_free" { // some of which stays
+				t.Errorf("%s: the advice was followed, %d of %d bytes are resident, and the verdict is %v", p.name, least, before, after)
+			}
+			row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s \| %s \| %s \| (\d+) MiB \| (\d+) MiB \|$`, p.about, p.name, regexp.QuoteMeta(p.advice)))
+			now := fmt.Sprintf("| %s | %s | %s | %d MiB | %d MiB |", p.about, p.name, p.advice, before>>20, least>>20)
+			t.Log(now)
+			was := row.FindStringSubmatch(page)
+			if was == nil {
+				t.Errorf("docs/reference/figures.md has not %s", now)
+				continue
+			}
+			updates = append(updates, was[0], now)
+			for i, n := range []int64{before, least} {
+				if stored, _ := strconv.ParseInt(was[i+1], 10, 64); !*updateFollowed && max(n>>20-stored, stored-n>>20) > 8+stored/4 {
+					t.Errorf("docs/reference/figures.md has %s, and now it is %s", was[0], now)
+				}
+			}
+		}
+	}
+	for _, name := range []string{doc, "../../lab/internal/tables/testdata/figures.md"} {
+		if text, err = os.ReadFile(name); err == nil && *updateFollowed {
+			err = os.WriteFile(name, []byte(strings.NewReplacer(updates...).Replace(string(text))), 0o666)
+		}
+		if err != nil {
+			t.Fatal(err)
 		}
 	}
 }
 
-// runPlanted returns the verdict of a program on itself, and its table.
-func runPlanted(t *testing.T, program, name string) (resident.Verdict, string) {
+// runPlanted returns the verdict of a program on itself, what is resident at its end, and its table.
+func runPlanted(t *testing.T, program string, args ...string) (v resident.Verdict, bytes int64, table string) {
 	t.Helper()
-	cmd := exec.Command(program, name)
+	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "GOGC=100", "GOMEMLIMIT=off", "MALLOC_ARENA_MAX=", "GOMAXPROCS=2")
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	var answer struct {
-		Verdict resident.Verdict
-		Table   string
+		Verdict  resident.Verdict
+		Resident int64
+		Table    string
 	}
 	if err == nil {
 		err = json.Unmarshal(out, &answer)
 	}
 	if err != nil {
-		t.Fatalf("%s: %v\n%s", name, err, out)
+		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
-	return answer.Verdict, answer.Table
+	return answer.Verdict, answer.Resident, answer.Table
 }

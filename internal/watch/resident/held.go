@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"github.com/cheapgo/cheap/internal/watch/census"
 )
@@ -20,15 +21,28 @@ func (j *judge) faults() (list []Verdict) {
 	return list
 }
 
+// lasting returns the bytes of a kind that were there all the time lately: in the last quarter of a recording, or for
+// lately. What is filled again and again is not free.
+func (j *judge) lasting(k Kind) int64 {
+	n := j.t.whole(k)
+	for i := range j.past.points {
+		p := &j.past.points[i]
+		if j.past.Watched > 0 && i >= len(j.past.points)*3/4 || j.past.Watched == 0 && j.r.Time.Sub(p.time) <= lately {
+			n = min(n, p.parts[k])
+		}
+	}
+	return n
+}
+
+const lately = 30 * time.Second
+
+// trim is what gives back what malloc has free, as far as anything does.
+const trim = "call libc.Trim, which gives whole free pages back; what stays lies between blocks in use, whose makers the profile of module cmem names"
+
 // mallocFree: malloc has much that is free. Without a list of mappings, stacks of threads and variables
 // of libraries are in the part as well, so some of it is not counted.
 func (j *judge) mallocFree() (v Verdict, ok bool) {
-	n := j.t.whole(MallocFree)
-	if j.past.Watched > 0 { // of a recording: what is filled again and again is not free for a quarter of the time
-		for i := len(j.past.points) * 3 / 4; i < len(j.past.points); i++ {
-			n = min(n, j.past.points[i].parts[MallocFree])
-		}
-	}
+	n := j.lasting(MallocFree)
 	if !j.t.Mapped {
 		n -= 4<<20 + j.r.Kernel.Threads*(64<<10)
 	}
@@ -49,20 +63,19 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 	case j.r.Malloc.Gives:
 		v.Do = "see the profile of module cmem: whole free pages go back by themselves, and what stays lies between blocks in use, whose makers it names"
 	case many && !j.t.Mapped: // most of it may be in the main arena
-		v.Do = "call libc.Trim, which gives whole free pages back; the page of package inspect, which reads the mappings, says whether to bound the arenas"
+		v.Do = trim + "; the page of package inspect, which reads the mappings, says whether to bound the arenas"
 	case many && 2*j.r.Mappings.named("malloc: [heap]") > j.r.Mappings.of(isMalloc).Resident:
 		v.Sentence += ", most of it in the main arena"
-		v.Do = "call libc.Trim, which gives whole free pages back; the number of the other arenas does not matter"
+		v.Do = trim + "; the number of the other arenas does not matter"
 	case many:
-		v.Do = "bound them (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment), or call libc.Trim"
+		v.Do = trim + "; if threads allocate at different times, bound the arenas (import github.com/cheapgo/cheap/libc/arenas, or MALLOC_ARENA_MAX=2 in the environment)"
 	default:
-		v.Do = "call libc.Trim, which gives whole free pages back; what stays lies between blocks in use, whose makers the profile of module cmem names"
+		v.Do = trim
 	}
 	return v, true
 }
 
-// isFar reports whether there is a limit, of package pace or of the container, and half of it is free. Then nobody has to
-// free anything by hand: package pace gives memory back, earlier if its limit is near.
+// isFar reports whether there is a limit, of package pace or of the container, and half of it is free.
 func (j *judge) isFar() bool {
 	c := &j.r.Cgroup
 	return (j.r.Pace.Limit > 0 || c.Limit > 0) && (j.r.Pace.Limit == 0 || j.whole < j.r.Pace.Limit/2) && (c.Limit == 0 || c.Charged-c.Cache < c.Limit/2)
@@ -190,12 +203,11 @@ func (j *judge) threads(n int64, growing string) Verdict {
 }
 
 func (j *judge) cheapIdle() (v Verdict, ok bool) {
-	n := j.t.whole(CheapIdle)
-	far := j.r.Pace.Limit > 0 && j.isFar()
+	n := j.lasting(CheapIdle)
 	return Verdict{
 		About: AboutCheapIdle, Bytes: n, Sentence: fmt.Sprintf("heaps of cheap hold %s: %s in use, %s free", text(n+j.t.whole(CheapInUse)), text(j.t.whole(CheapInUse)), text(n)),
-		Do: "call cheap.Trim, which gives idle memory back; free blocks between blocks in use stay: see the table classes",
-	}, n >= j.much && !far
+		Do: "allocate what stays for long from a Heap of its own: free blocks between blocks in use do not go back (see the table classes), and all else does within a second or two",
+	}, n >= j.much
 }
 
 // swapped: much was swapped out, so the resident memory says little.

@@ -90,8 +90,7 @@ var plantedPrograms = []planted{
 	{"a server that is far from its limit, and gives back by itself", func(r *Reading, i int64) {
 		r.Malloc = Malloc{Known: true, Arenas: 31, Gives: true}
 		r.Pace.Limit = 2000 * mib
-		r.Cheap.Idle = 300 * mib
-		r.more(600 * mib)
+		r.more(300 * mib)
 	}, AboutNothing, []string{"free in"}},
 	{"a server that is far from its limit, in which pace counts little", func(r *Reading, i int64) {
 		r.Malloc = Malloc{Known: true, Arenas: 2}
@@ -156,7 +155,12 @@ var plantedPrograms = []planted{
 	{"idle heaps of cheap", func(r *Reading, i int64) {
 		r.Cheap.Idle = 300 * mib
 		r.more(300 * mib)
-	}, AboutCheapIdle, []string{"cheap.Trim"}},
+	}, AboutCheapIdle, []string{"a Heap of its own"}},
+	{"healthy: heaps and malloc that are filled again and again", func(r *Reading, i int64) {
+		r.Cheap.Idle = i % 2 * 300 * mib
+		r.more(300 * mib)
+		r.C.Live += (1 - i%2) * 300 * mib
+	}, AboutNothing, nil},
 	{"page cache in a container", func(r *Reading, i int64) {
 		r.Cgroup = Cgroup{Known: true, Charged: 900 * mib, Limit: 1024 * mib, Cache: 780 * mib, Anonymous: 112 * mib}
 	}, AboutPageCache, []string{"page cache, not a leak"}},

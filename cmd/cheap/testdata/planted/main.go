@@ -1,10 +1,14 @@
 // Command planted does one thing wrong with memory, or nothing, and prints the verdict on it. Its argument
-// says which. It looks ten times, between which it pretends that ten seconds have passed.
+// says which. With a second one, followed, it does what the verdict advises. It looks ten times, between which it
+// pretends that ten seconds have passed.
 package main
 
 /*
 #cgo LDFLAGS: -lpthread
+#include <malloc.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,20 +19,33 @@ static void *filled(size_t n) {
 	return memset(p, 1, n);
 }
 
-// busy allocates blocks in a thread of its own, and frees all but a few.
+static bool in_turns;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
+
+// busy allocates blocks in a thread of its own, and frees all but a few: while others do, or by turns.
 static void *busy(void *barrier) {
 	enum { n = 4000 };
 	void **blocks = malloc(n * sizeof *blocks);
+	if (in_turns) {
+		pthread_barrier_wait(barrier); // each has an arena
+		pthread_mutex_lock(&turn);
+	}
 	for (int i = 0; i < n; i++)
 		blocks[i] = filled(2000);
-	pthread_barrier_wait(barrier);
+	if (!in_turns)
+		pthread_barrier_wait(barrier);
 	for (int i = 0; i < n; i++)
 		if (i % 100 != 99)
 			free(blocks[i]);
+	if (in_turns)
+		pthread_mutex_unlock(&turn);
 	return blocks;
 }
 
-static void in_threads(int n) {
+static void free_at(uintptr_t p) { free((void *)p); }
+
+static void in_threads(int n, bool by_turns) {
+	in_turns = by_turns;
 	pthread_t threads[64];
 	pthread_barrier_t all;
 	pthread_barrier_init(&all, NULL, n);
@@ -67,6 +84,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -75,8 +93,9 @@ import (
 	_ "github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/cheapgo/cheap/internal/watch/resident"
-	_ "github.com/cheapgo/cheap/libc"
+	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
+	"github.com/cheapgo/cheap/pace"
 )
 
 const (
@@ -87,6 +106,9 @@ const (
 // kept is what the programs hold.
 var kept []any
 
+// followed says that the program does what its verdict advises.
+var followed = len(os.Args) > 2
+
 // A program does one step of ten.
 var programs = map[string]func(step int){
 	"leak": func(int) {
@@ -96,10 +118,22 @@ var programs = map[string]func(step int){
 	},
 	"middle": func(int) { // blocks with a mapping of their own, half of which is touched
 		for range 150 {
-			C.memset(C.malloc(150_000), 1, 80_000)
+			if p := C.memset(C.malloc(150_000), 1, 80_000); followed {
+				C.free(p)
+			}
 		}
 	},
-	"arenas": once(func() { C.in_threads(40) }),
+	"arenas": once(func() {
+		if C.in_threads(40, false); followed {
+			libc.Trim()
+		}
+	}),
+	"turns": once(func() {
+		if followed { // as package libc/arenas does
+			C.mallopt(C.M_ARENA_MAX, 2)
+		}
+		C.in_threads(40, true)
+	}),
 	"gaps": once(func() {
 		blocks := make([]unsafe.Pointer, 80_000)
 		for i := range blocks {
@@ -110,15 +144,26 @@ var programs = map[string]func(step int){
 				C.free(p)
 			}
 		}
+		if followed {
+			libc.Trim()
+		}
 	}),
 	"goroutines": once(func() {
 		for range 20_000 {
+			ended := make(chan bool)
 			go func() {
 				var room [2000]byte
 				kept := room[:]
 				runtime.KeepAlive(kept)
+				if followed {
+					close(ended)
+					return
+				}
 				select {}
 			}()
+			if followed {
+				<-ended
+			}
 		}
 	}),
 	"wasteheap": once(func() {
@@ -130,23 +175,35 @@ var programs = map[string]func(step int){
 		waste = nil
 		runtime.GC()
 		runtime.GC()
+		if followed {
+			debug.FreeOSMemory()
+		}
 	}),
 	"gomap": func(step int) {
 		for range 30 {
-			kept = append(kept, touched(mib))
+			if b := touched(mib); !followed {
+				kept = append(kept, b)
+			}
 		}
 		runtime.GC()
 	},
 	"gcoff": once(func() {
-		debug.SetGCPercent(-1)
+		if !followed {
+			debug.SetGCPercent(-1)
+		}
 		for range 200 {
 			_ = touched(mib)
 		}
 	}),
 	"smallsizes": once(func() { openAll(2000, 64<<10, 20<<10) }),
 	"nosizes":    once(func() { openAll(2000, 64<<10, 0) }),
-	"pool":       func(int) { openAll(200, 100_000, 100_000) },
-	"mmap":       func(int) { mapped(-1, 20*mib) },
+	"dropped":    func(int) { drop() },
+	"pool": func(int) {
+		if openAll(200, 100_000, 100_000); followed {
+			closeAll()
+		}
+	},
+	"mmap": func(int) { mapped(-1, 20*mib) },
 	"file": once(func() {
 		f, err := os.CreateTemp("", "planted-*.db")
 		must(err)
@@ -154,18 +211,63 @@ var programs = map[string]func(step int){
 		must(f.Truncate(100 * mib))
 		mapped(int(f.Fd()), 100*mib)
 	}),
-	"threads": once(func() { C.deep_threads(200) }),
+	"keeper": once(func() {
+		must(pace.Start(pace.Options{Limit: 120 * mib}))
+		var mu sync.Mutex
+		var cache []unsafe.Pointer
+		held := func() int64 {
+			mu.Lock()
+			defer mu.Unlock()
+			return int64(len(cache)) * mib
+		}
+		pace.OnPressure("pages", pace.Share{Held: held}, func(want int64) (freed int64) {
+			mu.Lock()
+			defer mu.Unlock()
+			for ; followed && freed < want && len(cache) > 0; freed += mib {
+				C.free(cache[0])
+				cache = cache[1:]
+			}
+			return freed
+		})
+		for range 110 {
+			p := C.filled(mib)
+			mu.Lock()
+			cache = append(cache, p)
+			mu.Unlock()
+		}
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end) && len(known().Keepers) == 0 && (!followed || held() > 100*mib); {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}),
+	"threads": once(func() {
+		n := C.int(200)
+		if followed {
+			n = 8
+		}
+		C.deep_threads(n)
+	}),
 	"heap": func(int) {
 		h := theHeap()
 		for range 5000 {
-			fill(h.Malloc(4000), 4000)
+			p := h.Malloc(4000)
+			if fill(p, 4000); followed {
+				h.Free(p)
+			}
 		}
 	},
 	"heapidle": once(func() {
 		h := theHeap()
+		long := h
+		if followed {
+			long = newHeap("long")
+		}
 		var all []unsafe.Pointer
-		for range 30_000 {
-			p := h.Malloc(4000)
+		for i := range 30_000 {
+			of := h
+			if i%8 == 0 {
+				of = long
+			}
+			p := of.Malloc(4000)
 			fill(p, 4000)
 			all = append(all, p)
 		}
@@ -173,6 +275,9 @@ var programs = map[string]func(step int){
 			if i%8 != 0 {
 				h.Free(p)
 			}
+		}
+		if followed {
+			cheap.Trim() // as the heap does after a second, which does not pass here
 		}
 	}),
 
@@ -212,10 +317,17 @@ var programs = map[string]func(step int){
 	},
 }
 
+// known returns what package pace says.
+func known() resident.Pace { return resident.Process.Read(resident.Options{}).Pace }
+
 // find leaks a block.
 //
 //go:noinline
-func find() { C.filled(5000) }
+func find() {
+	if p := C.filled(5000); followed {
+		C.free(p)
+	}
+}
 
 // once does f in the first step.
 func once(f func()) func(int) {
@@ -255,6 +367,10 @@ func mapped(fd, n int) {
 	for i := 0; i < n; i += 4 << 10 {
 		b[i] = 1
 	}
+	if followed && fd < 0 {
+		must(syscall.Munmap(b))
+		return
+	}
 	kept = append(kept, b)
 }
 
@@ -265,7 +381,11 @@ func theHeap() *cheap.Heap {
 			return h
 		}
 	}
-	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "sessions"})
+	return newHeap("sessions")
+}
+
+func newHeap(name string) *cheap.Heap {
+	h, err := cheap.NewHeap(cheap.HeapOptions{Name: name})
 	must(err)
 	kept = append(kept, h)
 	return h
@@ -278,7 +398,12 @@ var images *own.Pool
 // openAll makes n images of so many bytes, and declares others.
 func openAll(n, bytes, declared int) {
 	if images == nil {
-		images = own.NewPool(own.Options{Name: "images", CHeap: true, Release: func(_ any, list []uintptr) error { return nil }})
+		images = own.NewPool(own.Options{Name: "images", CHeap: true, Release: func(_ any, list []uintptr) error {
+			for _, p := range list {
+				C.free_at(C.uintptr_t(p))
+			}
+			return nil
+		}})
 	}
 	for range n {
 		x := new(image)
@@ -290,11 +415,26 @@ func openAll(n, bytes, declared int) {
 // closeAll frees all images.
 func closeAll() {
 	for _, x := range kept {
-		x := x.(*image)
-		x.h.Use(func(p *C.char) { C.free(unsafe.Pointer(p)) })
-		must(x.h.Close())
+		must(x.(*image).h.Close())
 	}
 	kept = nil
+}
+
+// drop makes images, and forgets them: collections free them. Package pace starts these by what is declared.
+func drop() {
+	if images == nil {
+		must(pace.Start(pace.Options{}))
+	}
+	const size = 64 << 10
+	declared := 0
+	if followed {
+		declared = size
+	}
+	for range 10 {
+		openAll(40, size, declared)
+		kept = nil
+		time.Sleep(10 * time.Millisecond) // a share of the time is for collections
+	}
 }
 
 func main() {
@@ -313,10 +453,13 @@ func main() {
 		// each has a Watcher of its own, which has not looked yet.
 		var w resident.Watcher
 		r := w.Read(resident.Options{Mappings: resident.ReadMappings(), Sites: true, Look: true})
-		if h := theHeapIfAny(); h != nil {
-			st := h.Stats()
-			r.Cheap.Idle += max(0, r.Cheap.InUse-int64(st.Bytes))
-			r.Cheap.InUse = int64(st.Bytes)
+		if name := os.Args[1]; name == "heap" || name == "heapidle" {
+			used := int64(0)
+			for _, x := range kept {
+				used += int64(x.(*cheap.Heap).Stats().Bytes)
+			}
+			r.Cheap.Idle += max(0, r.Cheap.InUse-used)
+			r.Cheap.InUse = used
 		}
 		if end != nil {
 			r.C.Over = 10 * time.Second
@@ -325,22 +468,17 @@ func main() {
 				r.C.Sites = append(r.C.Sites, resident.Site{Library: s.Library, Live: s.Live, Grown: s.Grown, GrownError: s.Error, Stack: s.Stack})
 			}
 		}
+		r.Pace.Keepers = known().Keepers // a Watcher of its own is not told
 		r.Time = start.Add(time.Duration(i) * 10 * time.Second)
 		v = resident.Judge(r, &past)
 		past.Add(r.Point())
 		if i == steps-1 {
 			must(json.NewEncoder(os.Stdout).Encode(struct {
-				Verdict resident.Verdict
-				Table   string
-			}{v, fmt.Sprintf("%+v", r.Table())}))
+				Verdict  resident.Verdict
+				Resident int64
+				Table    string
+			}{v, r.Kernel.Resident, fmt.Sprintf("%+v", r.Table())}))
 		}
 	}
 	runtime.KeepAlive(kept)
-}
-
-func theHeapIfAny() *cheap.Heap {
-	if name := os.Args[1]; name == "heap" || name == "heapidle" {
-		return theHeap()
-	}
-	return nil
 }
