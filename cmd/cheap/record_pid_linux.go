@@ -58,14 +58,15 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 		defer server.Close()
 	}
 	r.file.Beat()
-	_, stop := r.watchParts(s.pid)
-	lives := r.await(process)
+	look, stop := r.watchParts(s.pid)
+	r.await(process)
 	r.took = time.Since(r.since)
-	if lives {
-		var left uint64
-		if left, err = r.file.Detach(detachPatience); left > 0 {
-			err = fmt.Errorf("%s could not be changed back: the pages are not writable any more; what the library does there is harmless", figure.Plural(int(left), "slot"))
-		}
+	if r.file.Gone() {
+		look() // to name the next program
+	} else if left, wrong := r.file.Detach(detachPatience); left > 0 {
+		err = fmt.Errorf("%s could not be changed back: the pages are not writable any more; what the library does there is harmless", figure.Plural(int(left), "slot"))
+	} else {
+		err = wrong
 	}
 	stop()
 	return errors.Join(err, r.write(stderr))
@@ -78,30 +79,30 @@ const (
 	detachPatience = 30 * time.Second
 )
 
-// await returns when the process ends, or a signal or the time ends the recording. It reports whether the process lives.
-func (r *recording) await(process int) (lives bool) {
+// await returns when the process ends or becomes another program, or a signal or the time ends the recording.
+func (r *recording) await(process int) {
 	for {
 		r.file.Beat()
 		sleep := beats
 		if r.length > 0 {
 			sleep = min(sleep, time.Until(r.since.Add(r.length)))
 			if sleep <= 0 {
-				return true
+				return
 			}
 		}
 		ended := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
-		if n, _ := unix.Poll(ended, int(sleep.Milliseconds())+1); n > 0 {
-			return false
+		if n, _ := unix.Poll(ended, int(sleep.Milliseconds())+1); n > 0 || r.file.Gone() {
+			return
 		}
 		if r.file.Ended() {
 			fmt.Fprintln(r.stderr, "cheap record: this command did not run for some seconds, and the library took it for dead; what came then is not counted")
-			return true
+			return
 		}
 		select {
 		case s := <-r.signals.c:
 			switch s {
 			case os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-				return true
+				return
 			}
 		default:
 		}

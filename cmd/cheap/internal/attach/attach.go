@@ -22,6 +22,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ const helper = "cheap record"
 type Target struct {
 	Pid     int
 	Program *executable.Program
+	image   shared.Image
 	base    uint64 // what is to be added to addresses of the program
 	dlopen  uint64
 	sigret  uint64 // code that calls rt_sigreturn
@@ -63,11 +65,29 @@ func Open(pid int) (*Target, error) {
 		value, _, _ := strings.Cut(rest, "\n")
 		return value
 	}
+	if strings.HasPrefix(field("State"), "Z") {
+		return nil, fmt.Errorf("process %d has ended; its parent has not asked for its exit code yet (a zombie)", pid)
+	}
+	image := shared.ImageOf(pid)
+	t, err := open(pid, field)
+	if image.Gone() { // what was read is not of one program
+		return nil, errGone(pid)
+	} else if err != nil {
+		return nil, err
+	}
+	t.image = image
+	return t, nil
+}
+
+func errGone(pid int) error {
+	return fmt.Errorf("process %d has ended meanwhile, or has become another program (exec)", pid)
+}
+
+// open looks at a process, of whose status field returns what has a name.
+func open(pid int, field func(name string) string) (*Target, error) {
 	switch {
 	case pid == os.Getpid():
 		return nil, fmt.Errorf("process %d is this command", pid)
-	case strings.HasPrefix(field("State"), "Z"):
-		return nil, fmt.Errorf("process %d has ended; its parent has not asked for its exit code yet (a zombie)", pid)
 	case field("TracerPid") != "0":
 		return nil, fmt.Errorf("process %d is traced by %s, such as a debugger or strace; a process has one tracer, so end that first", pid, field("TracerPid"))
 	case strings.HasPrefix(field("State"), "T"):
@@ -142,15 +162,19 @@ func (t *Target) find(all []mapping, program string) error {
 			t.loaded++
 		case m.path == program && t.base == 0:
 			t.base = m.from
-		case strings.HasPrefix(name, "ld-musl-"):
-			return fmt.Errorf("process %d uses musl, which refuses a library that comes late (its variables of threads); start the program with cheap record, and CC=musl-gcc", t.Pid)
 		case name == "libc.so.6":
 			libc = m
 		case strings.HasPrefix(name, "ld-linux-"):
 			loader = m
 		}
 	}
+	var addresses unix.Rlimit
+	unix.Prlimit(t.Pid, unix.RLIMIT_AS, nil, &addresses)
 	switch {
+	case t.Program.Musl:
+		return fmt.Errorf("process %d uses musl, which refuses a library that comes late (its variables of threads); start the program with cheap record, and CC=musl-gcc", t.Pid)
+	case addresses.Cur < 2*shared.Size:
+		return fmt.Errorf("process %d has a limit of addresses (ulimit -v), and the file that it would share with this command takes %d GiB of them; start it without", t.Pid, shared.Size>>30)
 	case libc == nil || loader == nil:
 		return fmt.Errorf("process %d, %s, has no C library, so it has no C heap; Go's memory is in the profile heap of net/http/pprof", t.Pid, program)
 	case t.loaded >= Most:
@@ -160,10 +184,14 @@ func (t *Target) find(all []mapping, program string) error {
 	if err != nil {
 		return err
 	}
+	defer f.Close()
 	if t.base -= firstAddress(f); f.Type == elf.ET_EXEC {
 		t.base = 0
 	}
-	f.Close()
+	symbols, _ := f.DynamicSymbols()
+	if slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == "malloc" && s.Section != elf.SHN_UNDEF }) {
+		return fmt.Errorf("process %d has an allocator linked in, or module cmem, whose page shows the same", t.Pid)
+	}
 	// _dl_find_object came with glibc 2.35. Before, a look at a stack takes a lock for which the program may wait.
 	if _, err := t.symbol(libc, "_dl_find_object"); err != nil {
 		return fmt.Errorf("process %d uses a glibc before 2.35, where a look at its stacks would take a lock of the dynamic linker; start the program with cheap record", t.Pid)
@@ -253,8 +281,8 @@ func maps(pid int) (all []mapping, err error) {
 
 // A sleeper is a thread that sleeps in a call of the system, made in the runtime of Go.
 type sleeper struct {
-	pid, tid int
-	call, pc uint64
+	pid, tid                    int
+	call, first, second, sp, pc uint64
 }
 
 // sleepers returns the threads that may be taken, that of sysmon first. It stops none.
@@ -276,17 +304,16 @@ func (t *Target) sleepers() (found []*sleeper, err error) {
 		}
 		s := &sleeper{pid: t.Pid}
 		s.tid, _ = strconv.Atoi(thread.Name())
-		s.call, _ = strconv.ParseUint(f[0], 10, 64)
-		sp, _ := strconv.ParseUint(f[7], 0, 64)
-		s.pc, _ = strconv.ParseUint(f[8], 0, 64)
+		for i, to := range map[int]*uint64{0: &s.call, 1: &s.first, 2: &s.second, 7: &s.sp, 8: &s.pc} {
+			*to, _ = strconv.ParseUint(f[i], 0, 64)
+		}
 		const wait, bitset = 0, 9
-		operation, _ := strconv.ParseUint(f[2], 0, 64)
-		isFutex := t.function(s.pc) == "runtime.futex" && s.call == unix.SYS_FUTEX && (operation&0x7f == wait || operation&0x7f == bitset)
+		isFutex := t.function(s.pc) == "runtime.futex" && s.call == unix.SYS_FUTEX && (s.second&0x7f == wait || s.second&0x7f == bitset)
 		isSleep := t.function(s.pc) == "runtime.usleep" && s.call == unix.SYS_NANOSLEEP
-		if !isFutex && !isSleep || !hasRoom(all, sp) {
+		if !isFutex && !isSleep || !hasRoom(all, s.sp) || !isBehindCall(t.Pid, s.pc) {
 			continue
 		}
-		switch sysmon, ofRuntime := t.look(sp); {
+		switch sysmon, ofRuntime := t.look(s.sp); {
 		case sysmon:
 			found = append(found, s)
 		case isFutex && ofRuntime:
@@ -294,6 +321,13 @@ func (t *Target) sleepers() (found []*sleeper, err error) {
 		}
 	}
 	return append(found, others...), nil
+}
+
+// isBehindCall reports whether the instruction before an address is one that calls the system. It is none where the call is about
+// to begin again: the kernel has gone back to the instruction, and the thread may wait a moment on its way there.
+func isBehindCall(pid int, pc uint64) bool {
+	var code [syscallSize]byte
+	return read(pid, pc-syscallSize, code[:]) == len(code) && code == [...]byte{0x0f, 0x05}
 }
 
 func (t *Target) function(pc uint64) string {
@@ -343,36 +377,49 @@ const patience = 2 * time.Second
 // with has a function work with a thread that is stopped, which goes on afterwards.
 func (t *Target) with(f func(*tracee) error) error {
 	last := errors.New("no thread sleeps in the runtime of Go, at a place where it may be taken")
-	for end := time.Now().Add(patience); ; unix.Nanosleep(&unix.Timespec{Nsec: 1_000_000}, nil) {
+	for end := time.Now().Add(patience); time.Now().Before(end) && !t.image.Gone(); unix.Nanosleep(&unix.Timespec{Nsec: 1_000_000}, nil) {
 		all, err := t.sleepers()
 		if err != nil {
 			return err
 		}
 		for _, s := range all {
 			tracee, err := seize(s)
-			if errors.Is(err, unix.EPERM) {
-				return errDenied(t.Pid)
-			}
 			if err == nil {
-				err = f(tracee)
+				if err = errMoved; !t.image.Gone() { // else no address is right; from here on, exec ends the thread
+					err = f(tracee)
+				}
 				if wrong := tracee.release(); err == nil {
 					err = wrong
 				}
-				if !errors.Is(err, errMoved) {
-					return err
-				}
 			}
-			last = err
-		}
-		if time.Now().After(end) {
-			return fmt.Errorf("process %d goes on as before: within %v %w", t.Pid, patience, last)
+			switch {
+			case errors.Is(err, errMoved), errors.Is(err, unix.ESRCH): // or it has ended
+				last = err
+			case errors.Is(err, unix.EPERM):
+				return errDenied(t.Pid)
+			default:
+				return err
+			}
 		}
 	}
+	return fmt.Errorf("within %v %w", patience, last)
 }
 
 // Load loads a library of shared.Build, which samples with a rate. It returns the file that both share, when the
-// slots have been changed.
-func (t *Target) Load(library string, rate int) (file *shared.File, err error) {
+// slots have been changed. After an error the process goes on as before.
+func (t *Target) Load(library string, rate int) (*shared.File, error) {
+	file, err := t.load(library, rate)
+	switch {
+	case err == nil:
+	case t.image.Gone():
+		err = errGone(t.Pid)
+	default:
+		err = fmt.Errorf("process %d goes on as before: %w", t.Pid, err)
+	}
+	return file, err
+}
+
+func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 	image, err := os.ReadFile(library)
 	if err != nil {
 		return nil, err
@@ -411,7 +458,7 @@ func (t *Target) Load(library string, rate int) (file *shared.File, err error) {
 			return nil, err
 		}
 	}
-	mapped, err := shared.Map(names[1])
+	mapped, err := shared.Map(names[1], t.image)
 	if err != nil {
 		return nil, err
 	}
@@ -437,7 +484,7 @@ func (t *Target) Load(library string, rate int) (file *shared.File, err error) {
 		return nil, err
 	}
 	if err := mapped.WaitAttached(10 * time.Second); err != nil {
-		return nil, fmt.Errorf("process %d goes on as before: %w", t.Pid, err)
+		return nil, err
 	}
 	fds = nil // the library has closed them
 	return mapped, nil

@@ -258,9 +258,9 @@ func TestUnheard(t *testing.T) {
 // TestRefused has processes that nothing can be loaded into.
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	build := func(name string, env []string, args ...string) *exec.Cmd {
+	build := func(name string, env []string, preamble string, args ...string) *exec.Cmd {
 		source := filepath.Join(folder, name+".go")
-		err := os.WriteFile(source, []byte("package main\nimport \"os\"\nfunc main() { os.Stdin.Read(make([]byte, 1)) }\n"), 0o600)
+		err := os.WriteFile(source, []byte("package main\n"+preamble+"import \"os\"\nfunc main() { os.Stdin.Read(make([]byte, 1)) }\n"), 0o600)
 		path := filepath.Join(folder, name)
 		c := exec.Command("go", append([]string{"build", "-o", path}, append(args, source)...)...)
 		c.Env = append(os.Environ(), env...)
@@ -299,6 +299,10 @@ func TestRefused(t *testing.T) {
 	}
 	testwait.Until(t, "it is a zombie", isState(zombie.Process.Pid, "Z"))
 	testwait.Until(t, "it is stopped", isState(stopped.Process.Pid, "T"))
+	limited := start(t, "calls")
+	if err := unix.Prlimit(limited.Process.Pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: 10 << 30, Max: 10 << 30}, nil); err != nil {
+		t.Fatal(err)
+	}
 	cat := run(exec.Command("/bin/cat"))
 	testwait.Until(t, "cat has its libraries", func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cat.Process.Pid))
@@ -314,8 +318,10 @@ func TestRefused(t *testing.T) {
 		{stopped.Process.Pid, "is stopped (SIGSTOP)"},
 		{traced.Process.Pid, fmt.Sprintf("is traced by %d", unix.Gettid())},
 		{2, ""}, // a thread of the kernel, where there is one
-		{run(build("pure", []string{"CGO_ENABLED=0"})).Process.Pid, "is linked statically, so no library can be preloaded into it; if it is a Go program that uses cgo"},
-		{run(build("other", []string{"CGO_ENABLED=0", "GOARCH=386"})).Process.Pid, "is a program for EM_386, and this command one for amd64"},
+		{run(build("pure", []string{"CGO_ENABLED=0"}, "")).Process.Pid, "is linked statically, so no library can be preloaded into it; if it is a Go program that uses cgo"},
+		{run(build("other", []string{"CGO_ENABLED=0", "GOARCH=386"}, "")).Process.Pid, "is a program for EM_386, and this command one for amd64"},
+		{run(build("own", nil, "// void *__libc_malloc(long); void *malloc(long n) { return __libc_malloc(n); }\nimport \"C\"\n")).Process.Pid, "has an allocator linked in, or module cmem"},
+		{limited.Process.Pid, "has a limit of addresses (ulimit -v)"},
 		{cat.Process.Pid, "is no Go program"},
 	} {
 		_, err := Open(c.pid)
@@ -429,19 +435,90 @@ func TestForbidden(t *testing.T) {
 	p.end(t)
 }
 
-// TestMoved has a thread that is not where it was seen: it goes on, and the next one is taken.
-func TestMoved(t *testing.T) {
+// TestExec has a process become another program before the library is loaded: nothing is where it was.
+func TestExec(t *testing.T) {
+	t.Parallel()
 	p := start(t, "calls")
+	path, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := Open(p.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(p.input, "exec")
+	if line, err := p.output.ReadString('\n'); line != "ready\n" {
+		t.Fatal(line, err)
+	}
+	if _, err := target.Load(path, 1<<10); err == nil || !strings.Contains(err.Error(), "has become another program (exec)") {
+		t.Fatal(err)
+	}
+	end(t, p.attach(t))
+	p.end(t)
+}
+
+// TestEnded has a process killed while one of its threads is stopped. It ends.
+func TestEnded(t *testing.T) {
+	p := start(t, "calls")
+	_, all := sleepers(t, p)
+	x, err := seize(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Process.Kill()
+	if err := x.release(); err == nil {
+		t.Fatal("the thread goes on")
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	testwait.Until(t, "the process ends", func() bool { return len(ended) > 0 })
+}
+
+// TestBeginsAgain has a thread that is about to begin its call again: it is not taken.
+func TestBeginsAgain(t *testing.T) {
+	p := start(t, "calls")
+	target, all := sleepers(t, p)
+	x, err := seize(all[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	back := x.saved
+	back.Rip -= syscallSize
+	if err := unix.PtraceSetRegs(x.tid, &back); err != nil {
+		t.Fatal(err)
+	}
+	found, err := target.sleepers()
+	if wrong := x.release(); err != nil || wrong != nil {
+		t.Fatal(err, wrong)
+	}
+	for _, s := range found {
+		if s.tid == x.tid {
+			t.Errorf("a thread at %#x is taken", s.pc)
+		}
+	}
+	p.end(t)
+}
+
+// sleepers returns threads of a process that may be taken, all by the thread of this test.
+func sleepers(t *testing.T, p *process) (*Target, []*sleeper) {
 	target, err := Open(p.Process.Pid)
 	if err != nil {
 		t.Fatal(err)
 	}
 	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
 	all, err := target.sleepers()
 	if err != nil || len(all) == 0 {
 		t.Fatal(all, err)
 	}
+	return target, all
+}
+
+// TestMoved has a thread that is not where it was seen: it goes on, and the next one is taken.
+func TestMoved(t *testing.T) {
+	p := start(t, "calls")
+	target, all := sleepers(t, p)
 	s := *all[0]
 	s.pc++
 	if _, err := seize(&s); !errors.Is(err, errMoved) {

@@ -52,14 +52,14 @@ func seize(v *sleeper) (t *tracee, err error) {
 		return nil, err
 	}
 	defer func() {
-		if err != nil {
-			unix.PtraceDetach(v.tid) // nothing has been changed
+		if err != nil { // nothing has been changed
+			reap(v.tid, unix.PtraceDetach(v.tid))
 		}
 	}()
 	if err := unix.PtraceInterrupt(t.tid); err != nil {
 		return nil, err
 	}
-	status, err := t.wait(time.Second)
+	status, err := wait(t.tid)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,8 @@ func seize(v *sleeper) (t *tracee, err error) {
 	if err := unix.PtraceGetRegs(t.tid, &t.saved); err != nil {
 		return nil, err
 	}
-	if t.saved.Rip != v.pc || t.saved.Orig_rax != v.call {
+	// It may have gone on, and be in a call like that at another place: FUTEX_WAKE, in a handler of a signal.
+	if s := &t.saved; s.Rip != v.pc || s.Rsp != v.sp || s.Orig_rax != v.call || s.Rdi != v.first || s.Rsi != v.second {
 		return nil, errMoved
 	}
 	t.xstate = make([]byte, 64<<10)
@@ -94,18 +95,33 @@ func isInterrupt(s unix.WaitStatus) bool {
 	return s.Stopped() && int(s)>>16 == unix.PTRACE_EVENT_STOP && s.StopSignal() == unix.SIGTRAP
 }
 
-// wait returns when the thread has stopped or ended.
-func (t *tracee) wait(limit time.Duration) (status unix.WaitStatus, err error) {
-	for end := time.Now().Add(limit); ; {
-		n, err := unix.Wait4(t.tid, &status, unix.WALL|unix.WNOHANG, nil)
-		if err == nil && n == t.tid && !status.Stopped() {
+// reap takes note that the thread has ended, if a call of ptrace has failed for that. Until then, a process that was killed
+// has not ended for its parent.
+func reap(tid int, err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		if _, late := wait(tid); late == nil {
+			unix.PtraceDetach(tid)
+		}
+	}
+	return err
+}
+
+// stopPatience is for a thread that does not get a processor, or waits for a disk. It cannot be let go before it has stopped,
+// but by the end of this process.
+const stopPatience = 10 * time.Second
+
+// wait returns when the thread has stopped, or ended: then the error is ESRCH, or ECHILD for one that is not traced.
+func wait(tid int) (status unix.WaitStatus, err error) {
+	for end := time.Now().Add(stopPatience); ; {
+		n, err := unix.Wait4(tid, &status, unix.WALL|unix.WNOHANG, nil)
+		if err == nil && n == tid && !status.Stopped() {
 			err = unix.ESRCH
 		}
-		if err != nil && err != unix.EINTR || n == t.tid {
+		if err != nil && err != unix.EINTR || n == tid {
 			return status, err
 		}
 		if time.Now().After(end) {
-			return status, fmt.Errorf("the thread did not stop within %v", limit)
+			return status, fmt.Errorf("a thread of it did not stop within %v", stopPatience)
 		}
 		unix.Nanosleep(&unix.Timespec{Nsec: 20_000}, nil)
 	}
@@ -116,7 +132,7 @@ func (t *tracee) release() error {
 	if t.gone {
 		return nil
 	}
-	return errors.Join(unix.PtraceSetRegs(t.tid, &t.saved), unix.PtraceDetach(t.tid))
+	return reap(t.tid, errors.Join(unix.PtraceSetRegs(t.tid, &t.saved), unix.PtraceDetach(t.tid)))
 }
 
 // syscall has the thread make a call of the system, by the instruction before which it was stopped. No signal is blocked:
@@ -141,7 +157,7 @@ func (t *tracee) syscall(nr uint64, args ...uint64) (uint64, error) {
 		if err := unix.PtraceSyscall(t.tid, 0); err != nil {
 			return 0, err
 		}
-		status, err := t.wait(2 * time.Second)
+		status, err := wait(t.tid)
 		if err != nil {
 			return 0, err
 		}

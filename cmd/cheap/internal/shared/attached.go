@@ -20,13 +20,32 @@ const (
 	attachedEnded = 2
 )
 
+// An Image is a program in a process.
+type Image struct {
+	pid    int
+	vector string // what the kernel has told it, with addresses by chance; "" if that cannot be read
+}
+
+// ImageOf returns that of now.
+func ImageOf(pid int) Image {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/auxv", pid))
+	return Image{pid, string(text)}
+}
+
+// Gone reports whether the process has ended, or has become another program by exec.
+func (i Image) Gone() bool { return ImageOf(i.pid) != i }
+
 // Map maps a memory file of another process, for a library that is loaded into that.
-func Map(name string) (*File, error) {
+func Map(name string, process Image) (*File, error) {
+	path, err := os.Readlink(name) // as in the list of its mappings
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	file := &File{Path: name, lock: f}
+	file := &File{Path: path, lock: f, process: process}
 	if err = f.Truncate(Size); err == nil {
 		file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	}
@@ -40,12 +59,15 @@ func Map(name string) (*File, error) {
 // Want tells the library that this process waits for it.
 func (f *File) Want() { atomic.StoreUint32(&f.header().attached.wanted, 1) }
 
+// Gone reports whether the process of Map has ended, or has become another program.
+func (f *File) Gone() bool { return f.process.Gone() }
+
 // WaitAttached returns when the library has changed the slots. If it has not begun in that time, it never will.
 func (f *File) WaitAttached(limit time.Duration) error {
 	a := &f.header().attached
 	for end := time.Now().Add(limit); atomic.LoadUint32(&a.state) == 0; {
 		f.Beat()
-		if time.Now().Before(end) {
+		if time.Now().Before(end) && !f.Gone() {
 			wait(&a.state, 0, 100*time.Millisecond)
 			continue
 		}
@@ -60,7 +82,7 @@ func (f *File) WaitAttached(limit time.Duration) error {
 	}
 	if a.slots == 0 {
 		f.Detach(limit)
-		return errors.New("no file of it calls malloc of the C library by a slot: the program has an allocator linked in, or module cmem, whose page shows the same")
+		return errors.New("no file of it calls malloc of the C library by a slot: the program has an allocator linked in")
 	}
 	return nil
 }
@@ -75,12 +97,12 @@ func (f *File) end() {
 	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(&a.end)), wake, 1<<30, 0, 0, 0)
 }
 
-// Detach has the library put all slots back. It returns how many could not be, because their file has been
-// unloaded, or somebody else has changed them.
+// Detach has the library put all slots back, if the process is not gone. It returns how many could not be, because their file
+// has been unloaded, or somebody else has changed them.
 func (f *File) Detach(limit time.Duration) (left uint64, err error) {
 	a := &f.header().attached
 	f.end()
-	for end := time.Now().Add(limit); atomic.LoadUint32(&a.state) != attachedEnded; {
+	for end := time.Now().Add(limit); atomic.LoadUint32(&a.state) != attachedEnded && !f.Gone(); {
 		if time.Now().After(end) {
 			return 0, errors.New("the library has not ended within " + limit.String())
 		}

@@ -50,9 +50,10 @@ const Size = 64 << 30
 
 // A File is what a program and this one have mapped. Its methods may be called from any goroutine.
 type File struct {
-	Path string
-	data []byte
-	lock *os.File
+	Path    string
+	data    []byte
+	lock    *os.File
+	process Image // of Map
 }
 
 // Create makes a file in memory, or in the folder if there is little room, and there is a folder. Its name has
