@@ -93,7 +93,7 @@ func (r *recording) read() (sites []heapprofile.Site, process *heapprofile.Proce
 }
 
 func (r *recording) servePage(w http.ResponseWriter, q *http.Request) {
-	p := livePage{Name: filepath.Base(r.program.Path)}
+	p := livePage{Name: filepath.Base(r.path)}
 	sites, process, wait, err := r.read()
 	if p.Wait = wait; err == nil && wait == "" {
 		p.Libraries = process.Libraries(sites)

@@ -122,7 +122,7 @@ var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free i
 // makePage makes the page, and sets the verdict and the places. It is called when the program has ended.
 func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site) *heappage.Recording {
 	t := &r.parts.timeline
-	page := &heappage.Recording{Program: filepath.Base(r.program.Path), Version: version(), Series: pageSeries, Points: t.points}
+	page := &heappage.Recording{Program: filepath.Base(r.path), Version: version(), Series: pageSeries, Points: t.points}
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
 		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
 	for _, what := range r.parts.unrecorded() {
@@ -176,7 +176,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 		samples, at = append(samples, s), append(at, stack.At)
 	}
 	g := grew{peak: int64(c.Peak)}
-	module := moduleOf(r.path)
+	module := moduleOf(r.program.At)
 	places := placesInUse(samples, at, module)
 	if len(places) > 0 {
 		g.most = places[0].Name

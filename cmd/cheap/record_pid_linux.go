@@ -30,7 +30,8 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 	if err != nil {
 		return usagef("%v", err)
 	}
-	s.program, s.path, s.args = target.Program, target.Program.Path, []string{target.Program.Path}
+	defer target.Close()
+	s.program, s.path = target.Program, target.Program.Path
 	library, err := s.preloaded(folder)
 	if err != nil {
 		return orUsage(err)

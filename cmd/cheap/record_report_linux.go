@@ -23,7 +23,7 @@ const mostLibraries = 8
 
 // writeReport writes the report at the end.
 func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heapprofile.Library, p *profile.Profile) {
-	name := figure.Printable(filepath.Base(r.program.Path))
+	name := figure.Printable(filepath.Base(r.path))
 	fmt.Fprintf(w, "cheap record: the C heap of %s\n", name)
 	line := func(label, format string, args ...any) {
 		fmt.Fprintf(w, "  %-11s %s\n", label, fmt.Sprintf(format, args...))
@@ -70,19 +70,17 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	}
 	r.reportMapped(line)
 	r.reportMovable(line, libraries, c)
-	program := r.args[0]
-	if !strings.Contains(program, "/") {
-		program = r.program.Path // go tool pprof does not look in PATH
-	}
 	if r.page != "" {
 		line("page", "%s", quoted(r.page))
 	}
 	switch {
 	case r.page == r.out:
-	case r.folder != "":
-		line("profile", "go tool pprof %s", quoted(r.out)) // the go command removes what it has built
-	default:
-		line("profile", "go tool pprof %s %s", quoted(program), quoted(r.out))
+	case r.folder != "" || r.pid != 0: // the go command removes what it has built; a container has files of its own
+		line("profile", "go tool pprof %s", quoted(r.out))
+	case strings.Contains(r.args[0], "/"):
+		line("profile", "go tool pprof %s %s", quoted(r.args[0]), quoted(r.out))
+	default: // go tool pprof does not look in PATH
+		line("profile", "go tool pprof %s %s", quoted(r.program.Path), quoted(r.out))
 	}
 	if r.older {
 		line("", "%s was there, and was replaced", quoted(r.out))

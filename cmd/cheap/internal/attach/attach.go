@@ -47,6 +47,8 @@ const helper = "cheap record"
 type Target struct {
 	Pid     int
 	Program *executable.Program
+	file    *os.File // the program, which stays when the process ends, and so does its folder /
+	root    *os.File
 	image   shared.Image
 	base    uint64 // what is to be added to addresses of the program
 	dlopen  uint64
@@ -119,18 +121,21 @@ func open(pid int, field func(name string) string) (*Target, error) {
 	}
 	t := &Target{Pid: pid}
 	all, err := maps(pid)
+	if err == nil {
+		t.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH, 0)
+	}
+	if err == nil {
+		t.file, err = os.Open(exe)
+	}
 	if err != nil {
 		return nil, errDenied(pid)
 	}
 	if t.Program, err = executable.Open(exe); err != nil {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), exe, fmt.Sprintf("process %d, %s,", pid, path)))
 	}
+	t.Program.Path, t.Program.At = strings.TrimSuffix(path, " (deleted)"), shared.In(t.file, "")
 	if field("Seccomp") != "0" {
 		return nil, fmt.Errorf("process %d has a filter of system calls (seccomp), which might end it for the calls that are needed; start the program with cheap record, or without the filter (Docker: --security-opt seccomp=unconfined)", pid)
-	}
-	running, _ := os.Stat(exe)
-	if file, err := os.Stat(path); err == nil && os.SameFile(file, running) {
-		t.Program.Path = path // else it was replaced, or is in another file system
 	}
 	if err := t.find(all, path); err != nil {
 		return nil, err
@@ -140,6 +145,9 @@ func open(pid int, field func(name string) string) (*Target, error) {
 	}
 	return t, nil
 }
+
+// Close closes the files of the process. The file of Load needs them for names.
+func (t *Target) Close() error { return errors.Join(t.file.Close(), t.root.Close()) }
 
 // errDenied says what to do where the kernel forbids it.
 func errDenied(pid int) error {
@@ -214,7 +222,7 @@ func firstAddress(f *elf.File) uint64 {
 
 // symbol returns where a function of a library lies in the process.
 func (t *Target) symbol(library *mapping, name string) (uint64, error) {
-	f, err := elf.Open(fmt.Sprintf("/proc/%d/root%s", t.Pid, library.path))
+	f, err := elf.Open(shared.In(t.root, library.path))
 	if err != nil { // it was replaced since: by the link of the kernel
 		if f, err = elf.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", t.Pid, library.from, library.to)); err != nil {
 			return 0, fmt.Errorf("%s of process %d cannot be read: %w", library.path, t.Pid, err)
@@ -458,7 +466,7 @@ func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 			return nil, err
 		}
 	}
-	mapped, err := shared.Map(names[1], t.image)
+	mapped, err := shared.Map(names[1], t.image, t.root)
 	if err != nil {
 		return nil, err
 	}

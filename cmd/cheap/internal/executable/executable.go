@@ -25,6 +25,7 @@ type Range struct{ From, To uint64 }
 // program is loaded elsewhere, a base is to be added.
 type Program struct {
 	Path    string
+	At      string // where it can be read, which is Path for a program that was not started yet
 	Machine elf.Machine
 	Musl    bool // it uses musl and not glibc
 
@@ -71,7 +72,7 @@ func Open(path string) (*Program, error) {
 	if err := moreRights(file); err != nil {
 		return nil, err
 	}
-	p := &Program{Path: path, Machine: f.Machine, Musl: strings.HasPrefix(filepath.Base(string(linker)), "ld-musl-")}
+	p := &Program{Path: path, At: path, Machine: f.Machine, Musl: strings.HasPrefix(filepath.Base(string(linker)), "ld-musl-")}
 	p.readGo(f)
 	return p, nil
 }

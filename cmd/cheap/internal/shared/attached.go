@@ -35,8 +35,14 @@ func ImageOf(pid int) Image {
 // Gone reports whether the process has ended, or has become another program by exec.
 func (i Image) Gone() bool { return ImageOf(i.pid) != i }
 
-// Map maps a memory file of another process, for a library that is loaded into that.
-func Map(name string, process Image) (*File, error) {
+// In returns a path of this process for one below a folder, which may be in another file system, that of a container; "" is that
+// of the file itself.
+func In(folder *os.File, path string) string {
+	return fmt.Sprintf("/proc/self/fd/%d%s", folder.Fd(), path)
+}
+
+// Map maps a memory file of another process, for a library that is loaded into that. root is the folder / of that.
+func Map(name string, process Image, root *os.File) (*File, error) {
 	path, err := os.Readlink(name) // as in the list of its mappings
 	if err != nil {
 		return nil, err
@@ -45,7 +51,7 @@ func Map(name string, process Image) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := &File{Path: path, lock: f, process: process}
+	file := &File{Path: path, lock: f, process: process, root: root}
 	if err = f.Truncate(Size); err == nil {
 		file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	}

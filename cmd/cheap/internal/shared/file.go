@@ -53,7 +53,8 @@ type File struct {
 	Path    string
 	data    []byte
 	lock    *os.File
-	process Image // of Map
+	process Image    // of Map
+	root    *os.File // where the files of the process are; nil: where they are for this one
 }
 
 // Create makes a file in memory, or in the folder if there is little room, and there is a folder. Its name has

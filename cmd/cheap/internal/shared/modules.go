@@ -62,9 +62,11 @@ func (f *File) Process(program *executable.Program) (*heapprofile.Process, error
 		if slices.ContainsFunc(modules[:i], covered) {
 			continue
 		}
-		file := m.name
+		file, at := m.name, m.name
 		if file == "" {
-			file = program.Path
+			file, at = program.Path, program.At
+		} else if f.root != nil {
+			at = In(f.root, file)
 		}
 		if !strings.Contains(file, "/") { // the kernel's part
 			continue
@@ -72,7 +74,10 @@ func (f *File) Process(program *executable.Program) (*heapprofile.Process, error
 		if file, err = filepath.Abs(file); err != nil {
 			return nil, err
 		}
-		p.Mappings = append(p.Mappings, heapprofile.Loaded(file, m.base)...)
+		for _, l := range heapprofile.Loaded(at, m.base) {
+			l.File = file
+			p.Mappings = append(p.Mappings, l)
+		}
 	}
 	slices.SortFunc(p.Mappings, func(x, y heapprofile.Mapping) int { return cmp.Compare(x.Start, y.Start) })
 	return p, nil
