@@ -77,16 +77,10 @@ func (p *pacer) collect() {
 	p.notBefore.Store(gcwatch.Clock(begin.Add(time.Duration(min(share/p.maxShare, float64(mostDelay))))))
 	p.notBeforeScarce.Store(gcwatch.Clock(begin.Add(time.Duration(share / max(p.maxShare, hardShare)))))
 	p.stats.released.Add(freed)
-	p.barren.Store(freed == 0 && done)
-	p.doubtful = freed == 0 && !done
-	if p.barren.Load() {
-		p.notBeforeScarce.Store(p.notBefore.Load()) // there is no hurry
-	}
 	p.stats.time.Add(int64(took))
 	p.noteStuck(stuck, time.Since(begin))
 	demanded := p.demanded
-	p.demanded = false
-	p.to(p.endOf(demanded && done, freed, held, begin))
+	p.to(p.endOf(done, freed, held, begin))
 	p.admitted.Store(0)
 	p.gauge.fade()
 	account.Process.FadeLargestCharge()
@@ -170,11 +164,18 @@ const (
 	large = 64 << 10
 )
 
-// endOf returns the event that ends a collection. At begin it began, and accounts held held
+// endOf notes how a collection has ended, and returns the event. At begin it began, and accounts held held
 // bytes. freed is the number of reclaimable bytes that its releases gave back; other goroutines
-// may have taken as many since, so Held need not be less than held. demanded says that a request
-// at a limit has demanded the collection, and that all releases have run. The caller holds p.mu.
-func (p *pacer) endOf(demanded bool, freed, held int64, begin time.Time) event {
+// may have taken as many since, so Held need not be less than held. done says that all releases have run. The caller
+// holds p.mu.
+func (p *pacer) endOf(done bool, freed, held int64, begin time.Time) event {
+	demanded := p.demanded && done
+	p.demanded = false
+	p.barren.Store(freed == 0 && done)
+	p.doubtful = freed == 0 && !done
+	if p.barren.Load() {
+		p.notBeforeScarce.Store(p.notBefore.Load()) // there is no hurry
+	}
 	switch {
 	case freed > 0 || account.Process.Held() < held:
 		p.futileCount = 0

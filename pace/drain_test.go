@@ -61,6 +61,51 @@ func TestDrainWaitsForWalk(t *testing.T) {
 	})
 }
 
+// TestDrainWaitsForCleanups has a cleanup of the runtime that does not return until the test says so.
+func TestDrainWaitsForCleanups(t *testing.T) {
+	goOn, made := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(made)
+		runtime.AddCleanup(new([16]byte), func(int) { <-goOn }, 0)
+	}()
+	<-made
+	runtime.GC()
+	var r reader
+	if _, whole := drain(&r, true, patience{drain: 50 * time.Millisecond, stuck: time.Hour}); whole {
+		t.Error("the drain is over, and the cleanup has not returned")
+	}
+	close(goOn)
+	if race.Build {
+		return // the end of the sweep may not be reported
+	}
+	testwait.Until(t, "the end of the drain", func() bool {
+		_, whole := drain(&r, true, longestMetered)
+		return whole
+	})
+}
+
+// TestFollow has little, and then so much come during a collection of the program that the next one is due.
+func TestFollow(t *testing.T) {
+	p := start(t, Options{})
+	account.Process.ChargeReclaimable(mib)
+	p.collected()
+	p.mu.Lock()
+	if n := p.collector.baseline.reclaimable; n < mib {
+		t.Errorf("%d bytes are reclaimable after the collection", n)
+	}
+	p.mu.Unlock()
+	account.Process.UnchargeReclaimable(mib)
+	testwait.Until(t, "a collection of the program", func() bool { return p.to(externalGC) })
+	account.Process.ChargeReclaimable(1 << 40)
+	defer account.Process.UnchargeReclaimable(1 << 40)
+	p.admitted.Store(1)
+	p.tasks.Add(1)
+	p.follow(0, 0)
+	if begun, _ := p.counts(); begun == 0 || p.admitted.Load() > 0 {
+		t.Errorf("%d collections have begun; %d goroutines are admitted", begun, p.admitted.Load())
+	}
+}
+
 // TestStillness has a drain look while no release ends, on a machine that is not busy and on one that is.
 func TestStillness(t *testing.T) {
 	const d = 200 * time.Millisecond
@@ -79,31 +124,34 @@ func TestStillness(t *testing.T) {
 	}
 }
 
-// TestNotInVain ends collections for requests at a limit. Those that have freed bytes are
-// not in vain, even if others have taken as many meanwhile, and those that have freed none
-// are, in the end.
+// TestNotInVain ends collections at a limit. Those that have freed bytes are not in vain, even if others have taken as many
+// meanwhile. Those that a request has demanded, and that have freed none, are in the end, if all releases have run.
 func TestNotInVain(t *testing.T) {
-	p := new(pacer)
 	held := account.Process.Held()
 	for _, row := range []struct {
-		freed, held int64
-		vain        bool
+		demanded, done         bool
+		freed, held            int64
+		vain, barren, doubtful bool
 	}{
-		{mib, held, false},
-		{0, held + 1, false},
-		{0, held, true},
+		{true, true, mib, held, false, false, false},
+		{true, false, mib, held, false, false, false},
+		{true, true, 0, held + 1, false, true, false},
+		{true, true, 0, held, true, true, false},
+		{true, false, 0, held, false, false, true},
+		{false, true, 0, held, false, true, false},
 	} {
-		last := drained
+		p, last, begin := new(pacer), drained, time.Now().Add(-time.Hour)
+		p.notBefore.Store(1)
 		for range 2 * mostFutile {
-			last = p.endOf(true, row.freed, row.held, time.Now())
+			p.demanded = row.demanded
+			last = p.endOf(row.done, row.freed, row.held, begin)
 		}
-		if (last == futile) != row.vain {
-			t.Errorf("%d bytes freed, %d more held before: %s", row.freed, row.held-held, eventNames[last])
+		late := p.collector.futileUntil.After(time.Now().Add(time.Hour))
+		if (last == futile) != row.vain || late != row.vain || p.barren.Load() != row.barren || p.doubtful != row.doubtful {
+			t.Errorf("%+v: %s, barren %v, doubtful %v", row, eventNames[last], p.barren.Load(), p.doubtful)
 		}
-	}
-	for range 2 * mostFutile {
-		if e := p.endOf(false, 0, held, time.Now()); e != drained {
-			t.Errorf("a collection that no request wanted: %s", eventNames[e])
+		if p.demanded || (p.notBeforeScarce.Load() == 1) != row.barren {
+			t.Errorf("%+v: demanded %v, the next one not before %d", row, p.demanded, p.notBeforeScarce.Load())
 		}
 	}
 }
@@ -155,6 +203,13 @@ func TestClockIsSet(t *testing.T) {
 	}
 }
 
+// forced returns how many collections runtime.GC has done.
+func forced() uint32 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.NumForcedGC
+}
+
 // TestDoubt has a collection find nothing while a release is stuck, and then another one. The first may have missed
 // something.
 func TestDoubt(t *testing.T) {
@@ -164,8 +219,17 @@ func TestDoubt(t *testing.T) {
 		if stuck == 0 && race.Build {
 			return // the end of the sweep may not be reported, and nothing else ends the wait then
 		}
+		account.Process.ChargeReclaimable(mib)
+		account.Process.UnchargeReclaimable(mib)
 		account.Process.Queued.Add(stuck)
+		for len(account.Process.Wakeups()) > 0 {
+			<-account.Process.Wakeups()
+		}
 		p.mu.Lock()
+		p.gauge.excess, p.demanded = 64, stuck > 0
+		p.admitted.Store(1)
+		p.bound.Store(0)
+		largest, before := account.Process.LargestCharge(), forced()
 		p.to(reached)
 		p.launch(true)
 		p.mu.Unlock()
@@ -173,6 +237,15 @@ func TestDoubt(t *testing.T) {
 		account.Process.Queued.Add(-stuck)
 		if p.mu.Lock(); p.doubtful != (stuck > 0) || p.barren.Load() != (stuck == 0) {
 			t.Errorf("%d stuck: doubtful %v, barren %v", stuck, p.doubtful, p.barren.Load())
+		}
+		if forced() == before {
+			t.Error("demanded, or in doubt, and the sweep was not over for certain")
+		}
+		if n := p.admitted.Load(); n != 0 || p.bound.Load() == 0 || p.gauge.excess != 63 || account.Process.LargestCharge() >= largest {
+			t.Errorf("admitted %d, bound %d, excess %d, largest %d of %d", n, p.bound.Load(), p.gauge.excess, account.Process.LargestCharge(), largest)
+		}
+		if len(account.Process.Wakeups()) == 0 {
+			t.Error("nobody was woken")
 		}
 		p.mu.Unlock()
 		longest.drain, longest.stuck = time.Hour, time.Hour // nothing collects now

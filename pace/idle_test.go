@@ -46,4 +46,16 @@ func TestIdleMemory(t *testing.T) {
 	if idle := int64(span.Idle()); idle > mib {
 		t.Errorf("%d MiB are idle after a collection at a limit", idle/mib)
 	}
+	free()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bound.Store(0)
+	if p.trim(false); int64(span.Idle()) > spareIdle || span.Idle() < mib {
+		t.Errorf("%d KiB are idle, where nothing may come until the next collection", span.Idle()/kib)
+	}
+	p.scarce.Store(true)
+	if p.trim(false); span.Idle() > mib {
+		t.Errorf("%d MiB are idle where there is no room", span.Idle()/mib)
+	}
+	p.scarce.Store(false)
 }

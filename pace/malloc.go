@@ -79,7 +79,7 @@ func (p *pacer) tend() {
 			return
 		}
 		p.atMalloc.Store(true)
-		p.do(mallocTask(p.todo.Swap(int32(noTask))))
+		p.do(mallocTask(p.todo.Load())) // adjust sets it again
 		p.atMalloc.Store(false)
 		p.mallocMu.Unlock()
 	}
@@ -99,7 +99,7 @@ func (p *pacer) do(task mallocTask) {
 	s := takeSample(&p.mallocReader)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.metered.Load() && p.state() != stopped {
+	if p.metered.Load() {
 		p.note(s, p.look())
 	}
 	p.adjust()

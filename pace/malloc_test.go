@@ -60,15 +60,18 @@ func TestMallocWithoutLock(t *testing.T) {
 	}}
 	withMalloc(t, m, &fakeUsage{100 * mib, 1 << 30})
 	p = start(t, Options{Limit: 1 << 30})
-	for todo, want := range map[mallocTask]int{readTask: 1, trimTask: 2} {
+	for todo, want := range map[mallocTask]int{noTask: 0, readTask: 1, trimTask: 2} {
 		calls = nil
 		p.mu.Lock()
 		p.returner.sampled.next = time.Now().Add(time.Hour)
 		p.todo.Store(int32(todo))
 		p.mu.Unlock()
 		p.tend()
-		if len(calls) < want || calls[len(calls)-1] != "Read" {
+		if len(calls) < want || (len(calls) > 0) != (want > 0) || want > 0 && calls[len(calls)-1] != "Read" || p.atMalloc.Load() {
 			t.Errorf("task %d: %v", todo, calls)
+		}
+		if todo == trimTask && p.returner.trimmed.pause == 0 {
+			t.Error("malloc may give memory back again at once")
 		}
 	}
 	if st := ReadStats(); st.Trims != 1 {
@@ -83,6 +86,12 @@ func TestMallocWithoutLock(t *testing.T) {
 	}
 	if procfs.Anonymous() != 0 && !slices.Contains(calls, "Keep") {
 		t.Errorf("malloc was not told to keep pages: %v", calls)
+	}
+	Stop()
+	calls = nil
+	p.todo.Store(int32(readTask))
+	if p.tend(); len(calls) > 0 {
+		t.Errorf("after Stop: %v", calls)
 	}
 }
 
