@@ -116,20 +116,6 @@ func TestOnPressure(t *testing.T) {
 	testwait.Until(t, "a cache to give after Start", func() bool { return a.Held()+b.Held() < limit/8*7 })
 }
 
-// TestOnPressureWithoutLimit has a cache without a limit. It is not asked.
-func TestOnPressureWithoutLimit(t *testing.T) {
-	h := newHoard(t, "h", nil)
-	p := start(t, Options{})
-	if err := h.Add(1 << 40); err != nil {
-		t.Fatal(err)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.adjust(); p.pressing || p.shortage != (shortage{}) {
-		t.Errorf("without a limit: %+v", p.shortage)
-	}
-}
-
 // TestRequestAsksCaches requests more than is free, of a program of which a cache has nearly all, also when
 // collections were futile. The cache gives what is missing, before the request is refused.
 func TestRequestAsksCaches(t *testing.T) {
@@ -803,9 +789,6 @@ func TestFreedSince(t *testing.T) {
 // whatever MaxGCShare is.
 func TestCollectWhereScarce(t *testing.T) {
 	p := start(t, Options{MaxGCShare: 1e-6})
-	if rest, _ := p.collectFreed(); rest != backoffMost {
-		t.Errorf("the cache rests for %v", rest)
-	}
 	testwait.Until(t, "a shorter rest", func() bool {
 		p.scarce.Store(true) // a look says that it is not
 		rest, _ := p.collectFreed()

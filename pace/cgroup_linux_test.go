@@ -1,6 +1,7 @@
 package pace
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,17 @@ import (
 	"testing"
 	"time"
 )
+
+// fileWriter returns a function that writes files below root.
+func fileWriter(t *testing.T, root string) func(name, text string) {
+	return func(name, text string) {
+		t.Helper()
+		name = filepath.Join(root, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
 
 // TestCgroupLimit reads cgroup files below a directory of its own.
 func TestCgroupLimit(t *testing.T) {
@@ -47,15 +59,7 @@ func TestCgroupLimit(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			root := t.TempDir()
-			write := func(name, text string) {
-				name = filepath.Join(root, name)
-				if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-					t.Fatal(err)
-				}
-			}
+			write := fileWriter(t, root)
 			if row.self != "" {
 				write("proc/self/cgroup", row.self)
 			}
@@ -89,16 +93,7 @@ func TestCgroupLimit(t *testing.T) {
 func TestNeighbour(t *testing.T) {
 	const limit = 1 << 30
 	root := t.TempDir()
-	write := func(name, text string) {
-		t.Helper()
-		name = filepath.Join(root, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
+	write := fileWriter(t, root)
 	used := int64(200 * mib)
 	use := func() { write("sys/fs/cgroup/a/memory.current", strconv.FormatInt(used, 10)) }
 	write("proc/self/cgroup", "0::/a\n")

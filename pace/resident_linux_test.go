@@ -97,58 +97,38 @@ func TestWithoutPace(t *testing.T) {
 	}
 }
 
+// TestChurn forgets blocks of a Heap, blocks of a Memory, and the groups of requests, of a megabyte each.
 func TestChurn(t *testing.T) {
-	within(t, 2*unlimited+48*mib, func() outcome {
-		mustPace(Options{})
-		b := newBuffers()
-		m := measure()
-		b.churn(scaled(20_000, 200), mib)
-		return m.outcome()
-	})
-}
-
-// TestChurnOfMemory is TestChurn for blocks of a Memory.
-func TestChurnOfMemory(t *testing.T) {
-	within(t, 2*unlimited+48*mib, func() outcome {
-		mustPace(Options{})
-		memory := own.NewMemory(nil, own.MemoryOptions{})
-		m := measure()
-		var live [8]*own.Bytes
-		for i := range scaled(20_000, 200) {
-			b, err := memory.NewBytes(mib)
-			if err != nil {
-				panic(err)
-			}
+	for name, made := range map[string]func(*buffers, *own.Memory) (any, error){
+		"Heap": func(b *buffers, _ *own.Memory) (any, error) { return b.make(mib), nil },
+		"Memory": func(_ *buffers, m *own.Memory) (any, error) {
+			b, err := m.NewBytes(mib)
 			b.Use(fillBytes)
-			live[i%8] = b
-		}
-		runtime.KeepAlive(live)
-		return m.outcome()
-	})
-}
-
-// TestChurnOfGroups forgets the groups of requests, with a megabyte in each.
-func TestChurnOfGroups(t *testing.T) {
-	within(t, 2*unlimited+48*mib, func() outcome {
-		mustPace(Options{})
-		memory := own.NewMemory(nil, own.MemoryOptions{})
-		m := measure()
-		var live [8]*own.Group
-		for i := range scaled(20_000, 200) {
-			g, err := memory.NewGroup()
-			if err != nil {
-				panic(err)
-			}
+			return b, err
+		},
+		"Group": func(_ *buffers, m *own.Memory) (any, error) {
+			g, _ := m.NewGroup()
 			p, err := g.TryMalloc(mib)
-			if err != nil {
-				panic(err)
-			}
 			fill(p, mib)
-			live[i%8] = g
-		}
-		runtime.KeepAlive(live)
-		return m.outcome()
-	})
+			return g, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			within(t, 2*unlimited+48*mib, func() outcome {
+				mustPace(Options{})
+				b, memory, m := newBuffers(), own.NewMemory(nil, own.MemoryOptions{}), measure()
+				var live [8]any
+				var err error
+				for i := range scaled(20_000, 200) {
+					if live[i%8], err = made(b, memory); err != nil {
+						panic(err)
+					}
+				}
+				runtime.KeepAlive(live)
+				return m.outcome()
+			})
+		})
+	}
 }
 
 // TestChurnBesideBusy has goroutines that do nothing but compute, twice as many
