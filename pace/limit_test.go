@@ -37,52 +37,6 @@ func most(t *testing.T, a *Account, left int64) int64 {
 	return account.Process.Headroom()
 }
 
-// TestReserveWaitsForRoom has room made while a Reserve waits.
-func TestReserveWaitsForRoom(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	bear(t, func(p *patience) { p.limit = time.Hour })
-	p := start(t, Options{Limit: 100 * mib})
-	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
-	most(t, a, mib)
-	got := reserve(t, p, pool, 20*mib)
-	a.Remove(30 * mib)
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
-	if p.atLimit.waiting() || account.Process.Contended() {
-		t.Error("a goroutine waits still")
-	}
-	if room, err := pool.Reserve(t.Context(), 20*mib); err != nil {
-		t.Error(err)
-	} else {
-		room.Close()
-	}
-}
-
-// TestReserveContext has a context end the wait.
-func TestReserveContext(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	p := start(t, Options{Limit: 100 * mib})
-	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
-	most(t, a, mib)
-	// No collection begins or ends, so that nothing but the context ends the wait.
-	pendingFor(t, p)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	got := make(chan error)
-	go func() {
-		_, err := pool.Reserve(ctx, 20*mib)
-		got <- err
-	}()
-	testwait.Until(t, "Reserve to wait", p.atLimit.waiting)
-	cancel(errors.New("the cause"))
-	if err := <-got; err != context.Canceled {
-		t.Errorf("the error is %v", err)
-	}
-	if p.atLimit.waiting() || account.Process.Contended() {
-		t.Error("a goroutine waits still")
-	}
-}
-
 // TestReserveInOrder has goroutines wait for room, each for as much as all others. The
 // one that came first is served first.
 func TestReserveInOrder(t *testing.T) {
@@ -121,15 +75,15 @@ func TestReserveInOrder(t *testing.T) {
 }
 
 // TestReserveWaitsBehindOthers has a Reserve for which there is room come when another
-// one waits that wants more. It waits as well.
+// one waits that wants more. It waits as well, until a context ends the wait of the first.
 func TestReserveWaitsBehindOthers(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	p := start(t, Options{Limit: 100 * mib})
 	a, pool := newAccount(t, AccountOptions{Manual: true}), numbers(t)
 	most(t, a, 2*mib)
 	pendingFor(t, p) // so that no request is refused
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
 	large, small := make(chan error), make(chan error)
 	go func() {
 		_, err := pool.Reserve(ctx, 20*mib)
@@ -148,12 +102,15 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 		defer p.atLimit.mu.Unlock()
 		return p.atLimit.waiters.Len() == 2
 	})
-	cancel()
+	cancel(errors.New("the cause"))
 	if err := <-large; err != context.Canceled {
 		t.Errorf("the first: %v", err)
 	}
 	if err := <-small; err != nil {
 		t.Errorf("the second, when it is the first: %v", err)
+	}
+	if p.atLimit.waiting() || account.Process.Contended() {
+		t.Error("a goroutine waits still")
 	}
 }
 

@@ -147,58 +147,35 @@ func TestRuntimeLimitIsNotRaised(t *testing.T) {
 	}
 }
 
-// TestProgramChangesLimit has the program set the runtime's limit itself.
+// TestProgramChangesLimit has the program set the runtime's limit itself. Stop restores that, whether anything has noticed
+// it before, and also if SetLimit has taken the limit back.
 func TestProgramChangesLimit(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	start(t, Options{Limit: 1 << 30})
-	a := newAccount(t, AccountOptions{Manual: true})
 	const own = 2 << 30
-	debug.SetMemoryLimit(own)
-	for range 5 {
-		if err := a.Add(50 * mib); err != nil {
-			t.Fatal(err)
+	for _, then := range []string{"Stop", "Add", "SetLimit"} {
+		setMemoryLimit(t, math.MaxInt64)
+		start(t, Options{Limit: 1 << 30})
+		a := newAccount(t, AccountOptions{Manual: true})
+		debug.SetMemoryLimit(own)
+		if then != "Stop" {
+			if err := a.Add(250 * mib); err != nil {
+				t.Fatal(err)
+			}
+			if is, st := debug.SetMemoryLimit(-1), ReadStats(); is != own || st.GoLimit != 0 || st.Limit != 1<<30 {
+				t.Errorf("%s: the runtime's limit is %d; %+v", then, is, st)
+			}
+			if err := a.Add(1 << 30); err == nil {
+				t.Error("a request that exceeds the limit was not refused, after the program has changed the runtime's")
+			}
 		}
-	}
-	if is, st := debug.SetMemoryLimit(-1), ReadStats(); is != own || st.GoLimit != 0 || st.Limit != 1<<30 {
-		t.Errorf("the runtime's limit is %d; %+v", is, st)
-	}
-	if err := a.Add(1 << 30); err == nil {
-		t.Error("a request that exceeds the limit was not refused, after the program has changed the runtime's")
-		a.Remove(1 << 30)
-	}
-	if Stop(); debug.SetMemoryLimit(-1) != own {
-		t.Errorf("after Stop the runtime's limit is %d", debug.SetMemoryLimit(-1))
-	}
-}
-
-// TestProgramChangesLimitBeforeStop has the change noticed by Stop alone.
-func TestProgramChangesLimitBeforeStop(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	start(t, Options{Limit: 1 << 30})
-	debug.SetMemoryLimit(2 << 30)
-	Stop()
-	if is := debug.SetMemoryLimit(-1); is != 2<<30 {
-		t.Errorf("the runtime's limit is %d", is)
-	}
-}
-
-// TestTakenBack has pace control the runtime's limit again, by SetLimit. Stop
-// restores the limit that the program has set itself.
-func TestTakenBack(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	start(t, Options{Limit: 1 << 30})
-	a := newAccount(t, AccountOptions{Manual: true})
-	const own = 2 << 30
-	debug.SetMemoryLimit(own)
-	if err := a.Add(100 * mib); err != nil { // it notices
-		t.Fatal(err)
-	}
-	SetLimit(512 * mib)
-	if is := debug.SetMemoryLimit(-1); is > 512*mib {
-		t.Errorf("after SetLimit the runtime's limit is %d", is)
-	}
-	if Stop(); debug.SetMemoryLimit(-1) != own {
-		t.Errorf("after Stop the runtime's limit is %d, want what the program has set", debug.SetMemoryLimit(-1))
+		if then == "SetLimit" {
+			if SetLimit(512 * mib); debug.SetMemoryLimit(-1) > 512*mib {
+				t.Errorf("after SetLimit the runtime's limit is %d", debug.SetMemoryLimit(-1))
+			}
+		}
+		if Stop(); debug.SetMemoryLimit(-1) != own {
+			t.Errorf("%s: after Stop the runtime's limit is %d", then, debug.SetMemoryLimit(-1))
+		}
+		a.Remove(a.Held())
 	}
 }
 
