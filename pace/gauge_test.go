@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
 // A fakeUsage is what a test says that the kernel counts.
@@ -338,14 +339,14 @@ func TestLimitStale(t *testing.T) {
 	}
 }
 
-// TestWaitForLook has a goroutine hold the lock of a look. Others pass until they have taken what was left, or
-// are at the bound, and then wait for that look.
+// TestWaitForLook has a goroutine hold the lock of a look, as one that has lost its processor does. Others pass until they
+// have taken what was left, or are at the bound, and then wait for that look, but not in a release function.
 func TestWaitForLook(t *testing.T) {
 	_, ever := account.Process.Reclaimable()
 	for _, row := range []struct {
-		bound, most int64
-		waits       bool
-	}{{noBound, noBound, false}, {noBound, ever, true}, {-1, noBound, true}} {
+		bound, most    int64
+		release, waits bool
+	}{{noBound, noBound, false, false}, {noBound, ever, false, true}, {-1, noBound, false, true}, {-1, ever, true, false}} {
 		p := new(pacer)
 		p.bound.Store(row.bound)
 		p.takenMost.Store(row.most)
@@ -353,6 +354,9 @@ func TestWaitForLook(t *testing.T) {
 		var done, locked atomic.Bool
 		var over sync.WaitGroup
 		over.Go(func() {
+			if row.release {
+				defer gcwatch.EnterSection().Leave()
+			}
 			locked.Store(p.lock())
 			done.Store(true)
 		})

@@ -166,43 +166,6 @@ func TestOneByOne(t *testing.T) {
 	}
 }
 
-// TestNoPassingALook has a goroutine hold the lock of the pacer, as one that has lost
-// its processor does, while no collection is under way. Beyond the bound a goroutine
-// that takes memory waits until the bounds are known, but not in a release function.
-func TestNoPassingALook(t *testing.T) {
-	p := start(t, Options{})
-	a := newAccount(t, AccountOptions{})
-	p.mu.Lock()
-	p.bound.Store(auto() + mib)
-	account.Process.SetReclaimableAt(0)
-	if err := a.Add(mib / 2); err != nil { // below the bound it does not
-		t.Fatal(err)
-	}
-	pool := own.NewPool(own.Options{Numbers: true, Release: func(_ any, _ []uintptr) error { return a.Add(mib) }})
-	var owner own.Number[int]
-	if err := owner.Own(pool, 1, 100); err != nil {
-		t.Fatal(err)
-	}
-	if err := owner.Close(); err != nil {
-		t.Fatal(err)
-	}
-	var done atomic.Bool
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if err := a.Add(mib); err != nil {
-			t.Error(err)
-		}
-		done.Store(true)
-	})
-	waitIn(t, "pace.(*pacer).lock(", done.Load)
-	if done.Load() {
-		t.Error("a goroutine has passed the bound unseen")
-	}
-	p.mu.Unlock()
-	wg.Wait()
-	pool.CloseWait(context.Background())
-}
-
 // TestLooseWaits has a drain end without progress. Waits at the bound are short then: nothing
 // else ends them here.
 func TestLooseWaits(t *testing.T) {
