@@ -246,9 +246,6 @@ func pick(need, urgent int64, all []stake) (which int, want int64) {
 	return which, min(need, s.held-s.floor, max(more, need/2, 1))
 }
 
-// may reports whether no call of the cache runs. The caller holds caches.mu.
-func (c *cache) may() bool { return c.running == nil }
-
 // rests reports whether the cache rests when need bytes are needed. The caller holds caches.mu.
 func (c *cache) rests(need int64, now time.Time) bool { return !c.rest.allowed(now) && need < c.least }
 
@@ -284,7 +281,7 @@ func (p *pacer) askCaches(h shortage) {
 		default:
 		}
 	}
-	if h.need > 0 && !p.pressing && slices.ContainsFunc(caches.all, (*cache).may) {
+	if h.need > 0 && !p.pressing && slices.ContainsFunc(caches.all, func(c *cache) bool { return c.running == nil }) {
 		p.pressing, p.hurry = true, make(chan struct{}, 1)
 		p.goUntilOver(p.press)
 	}
@@ -339,7 +336,7 @@ func (p *pacer) pressOnce(over <-chan struct{}) bool {
 	caches.mu.Lock()
 	slices.SortStableFunc(all, func(a, b *cache) int { return a.rest.next.Compare(b.rest.next) }) // equal ones take turns
 	for i, c := range all {
-		may, rests, vain, until := c.may(), c.rests(need, now), c.vain(), c.rest.next
+		may, rests, vain, until := c.running == nil, c.rests(need, now), c.vain(), c.rest.next
 		soon := !vain && (rests && urgent > 0 || c.running != nil && !c.slow.Load())
 		if !may {
 			until = now.Add(backoffLeast)

@@ -27,8 +27,8 @@ func pendingFor(t *testing.T, p *pacer) {
 }
 
 // TestSlowDown allocates while a collection is pending: the goroutine yields, or
-// waits if there are many auto bytes, but not in a release function. The wait ends though
-// there is no room. TestOneByOne has it end with room.
+// waits if there are many auto bytes, but not in a release function, which would wait for itself: a request that meets a
+// limit there fails at once. The wait ends though there is no room. TestOneByOne has it end with room.
 func TestSlowDown(t *testing.T) {
 	bear(t, func(p *patience) { p.bound = time.Millisecond })
 	withYields(t, 0)
@@ -56,6 +56,7 @@ func TestSlowDown(t *testing.T) {
 		t.Errorf("at the bound: %+v", st)
 	}
 	var queue own.Queue
+	full := newAccount(t, AccountOptions{Limit: 100})
 	for name, o := range map[string]own.Options{"Close": {}, "Drain": {Run: queue.Run()}} {
 		var in, out Stats
 		released := false
@@ -65,6 +66,9 @@ func TestSlowDown(t *testing.T) {
 				t.Error(err)
 			}
 			out, released = ReadStats(), true
+			if err := full.Wait(context.Background(), 101); !errors.Is(err, cheap.ErrLimit) {
+				t.Errorf("%s: %v", name, err)
+			}
 			return nil
 		}
 		o.Numbers = true
@@ -191,34 +195,6 @@ func TestLooseWaits(t *testing.T) {
 	p.noteStuck(0, time.Hour)
 	if p.stuck.Load() != 0 {
 		t.Error("releases are stuck after a drain that was not")
-	}
-}
-
-// TestLimitInRelease meets a limit in a release function, which must fail at once:
-// a release function that waits for releases would wait for itself.
-func TestLimitInRelease(t *testing.T) {
-	start(t, Options{})
-	a := newAccount(t, AccountOptions{Limit: 100})
-	var queue own.Queue
-	for name, run := range map[string]own.Run{"Close": {}, "Drain": queue.Run()} {
-		var err error
-		var cycles int64
-		pool := own.NewPool(own.Options{Numbers: true, Run: run, Release: func(_ any, _ []uintptr) error {
-			before := ReadStats().Cycles
-			err = a.Wait(context.Background(), 101)
-			cycles = ReadStats().Cycles - before
-			return nil
-		}})
-		var owner own.Number[int]
-		if err := owner.Own(pool, 1, 100); err != nil {
-			t.Fatal(err)
-		}
-		owner.Close()
-		queue.Drain(0)
-		if !errors.Is(err, cheap.ErrLimit) || cycles != 0 {
-			t.Errorf("%s: %v, after %d collections", name, err, cycles)
-		}
-		pool.CloseWait(context.Background())
 	}
 }
 
