@@ -115,7 +115,7 @@ func (b *Block) IsCached(p uintptr, factor uint64) bool {
 	return b.Canary == Checksum(p, b.Link, factor)
 }
 
-// IsSorted is isCached for a block in the list of its span.
+// IsSorted is IsCached for a block in the list of its span.
 //
 //go:norace
 func (b *Block) IsSorted(p uintptr, factor uint64) bool {
@@ -132,7 +132,7 @@ func (b *Block) SetCached(p, next uintptr, state State, factor uint64) {
 	b.Link, b.Canary = link, Checksum(p, link, factor)
 }
 
-// SetSorted is setCached for a block in the list of its span.
+// SetSorted is SetCached for a block in the list of its span.
 //
 //go:norace
 func (b *Block) SetSorted(p, next uintptr, state State, factor uint64) {
