@@ -310,6 +310,9 @@ func (c *checker) cycle(u *uses.Unit, k kept) {
 			analyzer.Report(c.Pass, at, "cycle", "%s refers to %s, and %s keeps it for C: %s is reachable for ever, and what it owns is never released; an own.Callback in a field of its type keeps nothing", what, v.Name(), k.by, v.Name())
 		}
 	}
+	if v, _ := c.pkg.ObjectOf(k.expr).(*types.Var); v != nil && k.state {
+		report(k.expr, v, "the state") // the expression that it was assigned, such as &T{}, does not name it
+	}
 	ast.Inspect(c.resolve(u, k.expr), func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncLit:

@@ -143,6 +143,8 @@ func states(w, other *Window, p *C.button, pool *own.Pool, d deep) {
 	w.h.OwnWith(pool, p, own.With{State: func() { other.close() }, Parent: other.h.Owner()})
 	w.h.OwnWith(pool, p, own.With{State: other, Parent: w.h.Owner()})
 	w.h.OwnWith(pool, p, own.With{State: stateOf(w)})
+	made := &Window{}
+	made.h.OwnWith(pool, p, own.With{State: made}) // want `the state refers to made`
 }
 
 type deep struct{ of *Window }
