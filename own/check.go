@@ -2,6 +2,7 @@ package own
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -22,14 +23,15 @@ import (
 // section Release functions of the package. It finds every other reference to an owner as
 // well, such as one of a package variable or of a goroutine that f has started. It ignores
 // pools that were made before f, so a test of a package variable makes another pool with the
-// same options. A reference that is made later, or on another path through the program, is
+// same options; if f makes no pool, the error says so. leaktest.Check of package inspect looks
+// at all pools. A reference that is made later, or on another path through the program, is
 // not found.
 //
 // No other goroutine should make pools meanwhile. CheckReleased collects up to 12
 // times, and takes half a second or more if it finds something. With CHEAP_OWN=leak it
 // only calls f.
 func CheckReleased(f func()) error {
-	before := rostered()
+	before, first := rostered(), poolsMade()
 	done := make(chan struct{})
 	go func() { // so that no reference stays on this stack
 		defer close(done)
@@ -40,6 +42,10 @@ func CheckReleased(f func()) error {
 	maps.DeleteFunc(made, func(w weak.Pointer[Pool], _ member) bool { _, ok := before[w]; return ok })
 	if batch.Leak {
 		return nil
+	}
+	if poolsMade() == first {
+		return errors.New("cheap: own: CheckReleased: the function has made no pool, so nothing was checked; a pool that was made before, " +
+			"such as a package variable, is not looked at: make one with the same options")
 	}
 	// A batch takes three collections at most. The others are for objects with
 	// finalizers that refer to owners, and for a machine too busy to run cleanups.

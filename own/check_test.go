@@ -47,7 +47,8 @@ func TestCheckReleased(t *testing.T) {
 		f    func()
 		want []string // parts of the error; none if there is none
 	}{
-		{"nothing", func() {}, nil},
+		{"no pool", func() {}, []string{"has made no pool"}},
+		{"a pool without owners", func() { NewPool(Options{Release: func(any, []uintptr) error { return nil }}) }, nil},
 		{"Release refers to the context", func() {
 			c := new(readerContext)
 			c.pool = NewPool(Options{Name: "cycle", Release: func(_ any, _ []uintptr) error {

@@ -61,6 +61,13 @@ func rostered() map[weak.Pointer[Pool]]member {
 	return maps.Clone(roster.pools)
 }
 
+// poolsMade returns how many pools the program has made.
+func poolsMade() uint64 {
+	roster.mu.Lock()
+	defer roster.mu.Unlock()
+	return roster.made
+}
+
 // A PoolInfo describes a [Pool] or a [Memory] of the program. It keeps the pool reachable.
 type PoolInfo struct {
 	Name   string // Options.Name or MemoryOptions.Name, or their defaults
