@@ -98,6 +98,9 @@ func (k *Callbacks[T]) Stats() CallbackStats {
 // unreachable, so before the release function begins, and after [Callback.Clear]. A call that
 // has begun before that goes on: its function may still run when Close or Clear returns.
 //
+// A panic of f passes through the functions of C, which do not go on: the caller may recover from
+// it, but the object of C may be fit for its release function only.
+//
 // Call panics if data is not what [Callback.Set] has returned for these Callbacks. It allocates
 // nothing, and takes no lock, unless a [LeakLevel] records the uses of this owner.
 func (k *Callbacks[T]) Call(data unsafe.Pointer, f func(T)) {

@@ -82,7 +82,7 @@ func (h *Handle[P]) Make(pool *Pool) error {
 // Use calls f with the resource, which is not released before f returns. f must not
 // keep the pointer. Close and [Pool.CloseWait] may be called meanwhile, also by f.
 // Close returns at once. Pool.CloseWait waits at most until its ctx is done. The resource
-// is released by the last Use, after its f has returned. So a lock that the release
+// is released by the last Use, after its f has returned or panicked. So a lock that the release
 // function takes is taken in f, never around Use: Use would wait for it for ever.
 //
 // Use panics if h is closed. In a pool with Options.Unshared Use does not count: it keeps h
