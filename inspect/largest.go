@@ -36,7 +36,7 @@ func largest(open []pagejson.Suspect, growing pagejson.GrowthFigures, unrecorded
 		if s.Pool != "" {
 			pool = "pool " + s.Pool
 		}
-		r := ranked{pagejson.LargestSuspect{Line: lineOf(s.Stack), Text: pool + ": ", Table: "suspects", Bytes: s.Bytes}, 2}
+		r := ranked{pagejson.LargestSuspect{Line: lineOf(s.Stack), Stack: s.Stack, Text: pool + ": ", Table: "suspects", Bytes: s.Bytes}, 2}
 		if s.MissingClose {
 			r.rank = 1
 			r.Text += fmt.Sprintf("a Close is missing, %s left to the collector, ", digits(s.Collected))
@@ -88,7 +88,7 @@ func largestGrowth(growing pagejson.GrowthFigures) (all []ranked) {
 	for _, key := range lines {
 		g := at[key]
 		text := fmt.Sprintf("%s ± %s more in %v, %s in use by C (%s)", write(float64(g.Grown), "bytes"), write(float64(g.Error), "bytes"), over(growing), write(float64(g.Live), "bytes"), g.Library)
-		all = append(all, ranked{pagejson.LargestSuspect{Line: key[0], Text: text, Table: "growth", Bytes: g.Grown}, 0})
+		all = append(all, ranked{pagejson.LargestSuspect{Line: key[0], Stack: g.Stack, Text: text, Table: "growth", Bytes: g.Grown}, 0})
 	}
 	return all
 }

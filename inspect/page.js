@@ -190,21 +190,24 @@
 	const opened = new Set(); // the suspects whose whole stack is shown
 	const thousands = n => n.toLocaleString('en-US');
 
-	// stackOf shows the innermost functions of a suspect's stack, and all of it when it is opened.
+	// folded shows the innermost functions of a stack, and all of it when it is opened.
+	const folded = (key, names, stack) => {
+		const whole = make('details');
+		whole.append(make('summary', '', names.slice(0, framesShown).join(' ← ') + (names.length > framesShown ? ' ← …' : '')), make('pre', '', stack));
+		whole.open = opened.has(key);
+		whole.ontoggle = () => { if (whole.open) opened.add(key); else opened.delete(key); };
+		return whole;
+	};
+
+	// stackOf shows a suspect's stack, and its last uses.
 	const stackOf = s => {
 		if (!s.stack) return make('td', 'stack help', 'not recorded');
 		const cell = make('td', 'stack');
-		const whole = make('details');
-		const key = [s.pool, s.label, s.stack].join('\n');
-		const names = functions(s.stack);
-		const title = make('summary', '', names.slice(0, framesShown).join(' ← ') + (names.length > framesShown ? ' ← …' : ''));
-		if (s.missing_close) title.append(' ', make('b', 'missing', 'a Close is missing'));
-		whole.append(title, make('pre', '', s.stack));
+		const whole = folded([s.pool, s.label, s.stack].join('\n'), functions(s.stack), s.stack);
+		if (s.missing_close) whole.firstChild.append(' ', make('b', 'missing', 'a Close is missing'));
 		(s.uses || []).forEach((use, i) => {
 			whole.append(i === 0 ? 'one of them was last used by' : 'and before by', make('pre', '', use));
 		});
-		whole.open = opened.has(key);
-		whole.ontoggle = () => { if (whole.open) opened.add(key); else opened.delete(key); };
 		cell.append(whole);
 		return cell;
 	};
@@ -213,6 +216,7 @@
 		at('largest').replaceChildren(...report.largest.map(s => {
 			const item = make('li');
 			item.append(Object.assign(make('a', '', s.line), {href: '#' + s.table}), make('span', '', s.text));
+			if (s.stack) item.append(folded('largest\n' + s.stack, cNames(s), s.stack));
 			return item;
 		}));
 		if (report.largest.length === 0) at('largest').replaceChildren(make('li', 'none', report.none));
@@ -254,12 +258,7 @@
 	// that all stacks have, and all of it when it is opened.
 	const callsOf = (s, alike) => {
 		const cell = make('td', 'stack');
-		const whole = make('details');
-		const names = cNames(s).filter((name, i) => i === 0 || !alike.has(name));
-		whole.append(make('summary', '', names.slice(0, framesShown).join(' ← ') + (names.length > framesShown ? ' ← …' : '')), make('pre', '', s.stack));
-		whole.open = opened.has(s.stack);
-		whole.ontoggle = () => { if (whole.open) opened.add(s.stack); else opened.delete(s.stack); };
-		cell.append(whole);
+		cell.append(folded(s.stack, cNames(s).filter((name, i) => i === 0 || !alike.has(name)), s.stack));
 		return cell;
 	};
 

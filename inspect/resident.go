@@ -68,10 +68,10 @@ func (s *snapshot) touched() int64 {
 // inAll is the label of the row of the table resident that has the sum.
 const inAll = "resident in all"
 
-// partRows emits the parts of the resident memory, and in a system that says nothing of it none.
+// partRows emits the parts of the resident memory, the largest first, and in a system that says nothing of it none.
 func partRows(s *snapshot, emit func([]string, row)) {
-	for i := range s.parts.Parts {
-		emit([]string{s.parts.Parts[i].Name}, row{part: &s.parts.Parts[i]})
+	for _, p := range s.parts.Largest(len(s.parts.Parts)) {
+		emit([]string{p.Name}, row{part: &p})
 	}
 }
 

@@ -30,10 +30,12 @@ type timeline struct {
 	moments []timelineMoment
 }
 
-// A timelineMoment has the bytes in use of the stacks that there were, in the order of File.Sites: the newest first.
+// A timelineMoment has the bytes in use of the stacks that there were, in the order of File.Sites: the newest first, and
+// what was resident, or 0 if there is a point.
 type timelineMoment struct {
-	at    time.Duration
-	inUse []float64
+	at       time.Duration
+	inUse    []float64
+	resident int64
 }
 
 const (
@@ -48,12 +50,12 @@ func (t *timeline) due() bool {
 }
 
 // addMoment adds a moment.
-func (t *timeline) addMoment(at time.Duration, inUse []float64) {
+func (t *timeline) addMoment(at time.Duration, inUse []float64, resident int64) {
 	if len(t.moments) == mostMoments {
 		t.apart = 2 * max(t.apart, momentsApart)
 		t.moments = everySecond(t.moments)
 	}
-	t.moments = append(t.moments, timelineMoment{at, inUse})
+	t.moments = append(t.moments, timelineMoment{at, inUse, resident})
 }
 
 // addPoint adds a point. A look takes longer than a moment, and is made when more is resident as well.
@@ -62,6 +64,18 @@ func (t *timeline) addPoint(r *resident.Reading) {
 		t.points = everySecond(t.points)
 	}
 	t.points = append(t.points, pointOf(r.Time.Sub(t.began), r))
+}
+
+// toEnd returns the points, and one for each moment behind them, of which it is known only how much was resident: looks
+// that take long are far from each other.
+func (t *timeline) toEnd() []heappage.Point {
+	points := slices.Clone(t.points)
+	for _, m := range t.moments {
+		if n := len(t.points); n > 0 && m.resident > 0 && m.at > t.points[n-1].At {
+			points = append(points, heappage.Point{At: m.at, Bytes: append(make([]int64, len(pageSeries)-1), m.resident)})
+		}
+	}
+	return points
 }
 
 // of returns what a stack had in use at each moment. It is number i of so many in the list of now, to which new stacks
@@ -113,16 +127,16 @@ func pointOf(at time.Duration, r *resident.Reading) heappage.Point {
 	for _, part := range n {
 		rest -= part
 	}
-	return heappage.Point{At: at, Bytes: append(n, max(rest, 0))}
+	return heappage.Point{At: at, Bytes: append(n, max(rest, 0), 0)}
 }
 
 // pageSeries are the numbers of a point.
-var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free inside malloc", Color: 4}, {Name: "Go", Color: 0}, {Name: "large mappings", Color: 3}, {Name: "code, files, stacks of threads", Color: 7}}
+var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free inside malloc", Color: 4}, {Name: "Go", Color: 0}, {Name: "large mappings", Color: 3}, {Name: "code, files, stacks of threads", Color: 7}, {Name: "resident, not looked at", Color: 6}}
 
 // makePage makes the page, and sets the verdict and the places. It is called when the program has ended.
 func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site) *heappage.Recording {
 	t := &r.parts.timeline
-	page := &heappage.Recording{Program: filepath.Base(r.path), Version: version(), Series: pageSeries, Points: t.points}
+	page := &heappage.Recording{Program: filepath.Base(r.path), Version: version(), Series: pageSeries, Points: t.toEnd()}
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
 		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
 	for _, what := range r.parts.unrecorded() {

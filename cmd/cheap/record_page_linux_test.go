@@ -99,7 +99,7 @@ func TestTimeline(t *testing.T) {
 		}
 		r.Time = began.Add(at)
 		line.addPoint(r)
-		line.addMoment(at, []float64{float64(at)})
+		line.addMoment(at, []float64{float64(at)}, int64(at)+1)
 	}
 	n := len(line.moments)
 	if n > mostMoments || n < mostMoments/2 || len(line.points) != n || line.moments[0].at != 0 {
@@ -114,6 +114,11 @@ func TestTimeline(t *testing.T) {
 				t.Errorf("moment %d is %v behind the one before, the first two are %v apart", i, gap, first)
 			}
 		}
+	}
+	line.points = line.points[:n/2] // looks took too long from then on
+	all := line.toEnd()
+	if end := all[len(all)-1]; len(all) != n || end.At != line.moments[n-1].at || end.Bytes[len(pageSeries)-1] != int64(end.At)+1 {
+		t.Errorf("%d points, to %+v", len(all), end)
 	}
 	if last := line.moments[n-1].at; last < 58*time.Minute {
 		t.Errorf("the last moment is at %v of an hour", last)

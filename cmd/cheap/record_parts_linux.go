@@ -85,9 +85,10 @@ func (p *parts) watch(over <-chan struct{}) {
 			last = time.Now()
 			p.look()
 			took = time.Since(last)
+			now = 0 // the page has a point of the look
 		}
 		if due {
-			p.timeline.addMoment(time.Since(p.timeline.began), p.inUse())
+			p.timeline.addMoment(time.Since(p.timeline.began), p.inUse(), now)
 		}
 		select {
 		case <-over:

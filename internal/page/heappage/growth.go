@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/figure"
@@ -28,9 +27,14 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 			continue
 		}
 		growing, p.more = growing+1, more
-		p.deviation = int64(math.Sqrt(float64(every) * float64(2*p.Bytes-more))) // of the difference of two estimates
-		if p.Grew = "from the start on"; since > r.Moments[len(r.Moments)-1].At/6 {
-			p.Grew = "from about " + seconds(since) + " on"
+		p.Grew = "by " + figure.Bytes(float64(more))
+		if every > 1 { // the standard deviation of the difference of two estimates
+			p.Grew += " ± " + figure.Bytes(math.Sqrt(float64(every)*float64(2*p.Bytes-more)))
+		}
+		if since > r.Moments[len(r.Moments)-1].At/6 {
+			p.Grew += " from about " + seconds(since) + " on"
+		} else {
+			p.Grew += " from the start on"
 		}
 	}
 	slices.SortStableFunc(all, func(x, y Place) int {
@@ -50,11 +54,7 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 	if p.Caller != "" {
 		sentence += ", called by " + p.Caller
 	}
-	sentence += ", by " + figure.Bytes(float64(p.more))
-	if every > 1 {
-		sentence += " ± " + figure.Bytes(float64(p.deviation))
-	}
-	sentence += " " + strings.Replace(p.Grew, "about ", "", 1)
+	sentence += ", " + p.Grew
 	if growing > 1 {
 		sentence += fmt.Sprintf(", and less at %s", figure.Plural(growing-1, "other place"))
 	}

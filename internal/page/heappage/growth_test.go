@@ -89,11 +89,11 @@ func TestRank(t *testing.T) {
 	for _, p := range r.Places {
 		got += p.Name + ": " + p.Grew + "; "
 	}
-	if want := "grows6: from the start on; grows5: from the start on; grows3: from the start on; grows2: from the start on; grows4: from about 8.0 s on; level3: ; level2: ; "; got != want {
+	if want := "grows6: by 96.0 MiB from the start on; grows5: by 80.0 MiB from the start on; grows3: by 48.0 MiB from the start on; grows2: by 32.0 MiB from the start on; grows4: by 24.0 MiB from about 8.0 s on; level3: ; level2: ; "; got != want {
 		t.Errorf("the places are %s, want %s", got, want)
 	}
 	page := written(t, r)
-	if lines, grew := strings.Count(page, "<polyline"), strings.Count(page, "<svg viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\" class=\"grew\">"); lines != 7 || grew != 5 || !strings.Contains(page, "<b>grew from about 8.0 s on, until the end</b>, about 2 blocks") || !strings.Contains(page, ", what has grown first</h2>") {
+	if lines, grew := strings.Count(page, "<polyline"), strings.Count(page, "<svg viewBox=\"0 0 100 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\" class=\"grew\">"); lines != 7 || grew != 5 || !strings.Contains(page, "<b>grew by 24.0 MiB from about 8.0 s on, until the end</b>, about 2 blocks") || !strings.Contains(page, ", what has grown first</h2>") {
 		t.Errorf("the page has %d lines, %d of which grew", lines, grew)
 	}
 	for _, row := range []struct {
@@ -108,6 +108,10 @@ func TestRank(t *testing.T) {
 			t.Errorf("%q of %d places, want %q", got, len(r.Places), row.want)
 		}
 		written(t, r)
+	}
+	sampled := []Place{place("f f.go:1", func(i int) int { return i })}
+	if got, _ := r.Rank(sampled, 512<<10); got != "C memory grew until the end at f f.go:1, by 64.0 MiB ± 5.66 MiB from the start on" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/charts"
@@ -65,9 +66,17 @@ type Place struct {
 	Blocks int64
 	At     []int64 // bytes in use, by moment, or nil
 	Caller string  // the function that has called the place, or ""
-	Grew   string  // since when, if that has grown until the end; Rank sets it
+	Grew   string  // by how much and since when, if that has grown until the end; Rank sets it
 
-	more, deviation int64 // the bytes by which it has grown, and their standard deviation
+	more int64 // the bytes by which it has grown
+}
+
+// Function returns the function of the place, which the name begins with: a file and a line may follow.
+func (p Place) Function() string {
+	if i := strings.LastIndexByte(p.Name, ' '); i > 0 {
+		return p.Name[:i]
+	}
+	return p.Name
 }
 
 // A Series is a part of the resident memory over time.

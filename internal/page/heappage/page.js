@@ -219,6 +219,15 @@
 			found(of_[at('what').value]);
 			sums(...shown);
 		});
+		for (const link of document.querySelectorAll('[data-find]')) {
+			link.addEventListener('click', () => {
+				at('what').value = 'end';
+				at('group').value = '';
+				at('find').value = link.dataset.find;
+				show();
+				at('find').dispatchEvent(new Event('input'));
+			});
+		}
 		for (const key of ['own', 'total']) at('sort-' + key).addEventListener('click', () => { sorted = key; sums(...shown); });
 	}
 	if (points.length > 1 && times.length > 1) {

@@ -139,6 +139,7 @@ type Suspect struct {
 type LargestSuspect struct {
 	Line  string `json:"line"`  // the innermost function of Go of the stack, with its file and line
 	Text  string `json:"text"`  // what there is of it
+	Stack string `json:"stack"` // in the format of a goroutine's trace, "" if it was not recorded
 	Table string `json:"table"` // where more is said: "suspects", or "growth"
 	Bytes int64  `json:"bytes"` // that are open, or by which it has grown
 }
