@@ -81,7 +81,7 @@ type Options struct {
 // The page needs no other file and no network. To read it costs the program what [ReadVerdict]
 // costs, and, every ten seconds, what [WriteSuspects] costs. From Handler on, until nobody refers to what it has returned,
 // the program does so by itself after each interval of Options.Growth, so that the first one who asks gets the answer. The
-// list of mappings is read in a thousandth of the time at most. In a program that imports module cmem, each interval costs
+// list of mappings is read in half a percent of the time at most. In a program that imports module cmem, each interval costs
 // some 0.3 ms for each thousand stacks of the C heap as well.
 func Handler(o Options) http.Handler {
 	if o.Growth < 0 {
@@ -108,7 +108,7 @@ const (
 	shortestGrowth = time.Second
 
 	// lookShare is the share of the time in which watch reads the list of mappings: one in so many.
-	lookShare = 1000
+	lookShare = 200
 )
 
 // watch looks now and after each interval, as long as the handler is in use.

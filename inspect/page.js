@@ -188,6 +188,7 @@
 	const framesShown = 3;
 	const functions = stack => stack.split('\n').filter(l => l && !l.startsWith('\t')).map(f => f.slice(f.lastIndexOf('/') + 1));
 	const opened = new Set(); // the suspects whose whole stack is shown
+	const shown = new Set(); // those that were among the largest
 	const thousands = n => n.toLocaleString('en-US');
 
 	// folded shows the innermost functions of a stack, and all of it when it is opened.
@@ -213,10 +214,13 @@
 	};
 
 	const showLargest = report => {
-		at('largest').replaceChildren(...report.largest.map(s => {
+		at('largest').replaceChildren(...report.largest.map((s, i) => {
+			const key = 'largest\n' + s.stack;
+			if (i === 0 && !shown.has(key)) opened.add(key); // until somebody closes it
+			shown.add(key);
 			const item = make('li');
 			item.append(Object.assign(make('a', '', s.line), {href: '#' + s.table}), make('span', '', s.text));
-			if (s.stack) item.append(folded('largest\n' + s.stack, cNames(s), s.stack));
+			if (s.stack) item.append(folded(key, cNames(s), s.stack));
 			return item;
 		}));
 		if (report.largest.length === 0) at('largest').replaceChildren(make('li', 'none', report.none));

@@ -12,6 +12,7 @@ import (
 
 	"github.com/cheapgo/cheap/inspect"
 	"github.com/cheapgo/cheap/internal/watch/census"
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 const manyName = "libmany-and-very-long <i>.so.6.3.1"
@@ -30,19 +31,19 @@ func (*cHeap) Libraries(list []census.CLibrary) []census.CLibrary {
 	return append(list, census.CLibrary{Name: "libsmall.so", Live: 1 << 10}, census.CLibrary{Name: manyName, Live: 7 << 20, Blocks: 3, Allocs: 8 << 20})
 }
 
-func (h *cHeap) Watch(int) func() []census.CSuspect {
-	return func() []census.CSuspect {
+func (h *cHeap) Watch(int) func() (steady, lately []census.CSuspect) {
+	return func() (_, _ []census.CSuspect) {
 		stack := "inner_%d\n\t/lib/libmany.so\nlib_malloc\n\t/lib/libmany.so\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n"
 		if h.two {
 			return []census.CSuspect{
 				{Library: manyName, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20, Stack: "main.leak\n\t/src/main.go:7\nby way of\n" + fmt.Sprintf(stack, 1)},
 				{Library: manyName, Live: 2 << 20, Grown: 1 << 20, Error: 1 << 20, Stack: "main.leak\n\t/src/main.go:7\nby way of\n" + fmt.Sprintf(stack, 2)},
-			}
+			}, nil
 		}
 		return []census.CSuspect{{
 			Library: manyName, Live: 7 << 20, Grown: 6 << 20, Error: 1 << 20,
 			Stack: "libmany.so+0x123\n\t/lib/libmany.so\nmany_open\n\t/lib/libmany.so\nmain._Cfunc_many_open\n\t_cgo_gotypes.go:1\nmain.leak\n\t/src/main.go:7\nmain.main\n\t/src/main.go:9\n",
-		}}
+		}}, nil
 	}
 }
 
@@ -73,7 +74,7 @@ func TestInspectCmem(t *testing.T) {
 			t.Errorf("the table %s has\n%s\nwant\n%s", table, got, want)
 		}
 	}
-	if got := evaluate[string](b, `document.querySelector('#largest li').innerText`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "6.00 MiB more in") {
+	if got := evaluate[string](b, `document.querySelector('#largest li').innerText`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "6.00 MiB ± 1.00 MiB more in") {
 		t.Errorf("the largest suspect is %q", got)
 	}
 	evaluate[bool](b, `(document.querySelector('[data-table=growth] details').open = true)`)
@@ -86,13 +87,15 @@ func TestInspectCmem(t *testing.T) {
 	}
 
 	heap.two = true
+	defer func(was *resident.Watcher) { resident.Process = was }(resident.Process)
+	resident.Process = new(resident.Watcher)
 	second := httptest.NewServer(inspect.Handler(inspect.Options{Title: "with two stacks"}))
 	defer second.Close()
 	open(second)
 	if got, want := evaluate[string](b, `[...document.querySelectorAll('[data-table=growth] summary')].map(e => e.textContent).join('; ')`), "main.leak ← inner_1; main.leak ← inner_2"; got != want {
 		t.Errorf("two stacks of a line are %q, want %q", got, want)
 	}
-	if got := evaluate[string](b, `[...document.querySelectorAll('#largest li')].map(e => e.textContent).join('; ')`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "7.00 MiB more in") || strings.Contains(got, "; ") {
+	if got := evaluate[string](b, `[...document.querySelectorAll('#largest li')].map(e => e.textContent).join('; ')`); !strings.HasPrefix(got, "main.leak main.go:7") || !strings.Contains(got, "7.00 MiB ± 1.41 MiB more in") || strings.Contains(got, "; ") {
 		t.Errorf("the largest suspects are %q, want one line", got)
 	}
 
