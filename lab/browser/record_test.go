@@ -109,6 +109,11 @@ func TestRecord(t *testing.T) {
 			t.Errorf("%s: the page is wider than the window", d.name)
 		}
 	}
+	evaluate[bool](b, `document.querySelector('[data-find="late"]').click(), true`)
+	if text("found") != "Found: 1.43 MiB, 60%, in 1 stack." {
+		t.Errorf("the link of a place has found: %q", text("found"))
+	}
+	set("find", "''", "input")
 	if got := evaluate[string](b, `[...document.querySelectorAll('[aria-labelledby=places] tbody code')].map(c => c.textContent).join('; ')`); got != "late; early" {
 		t.Errorf("the places are %q", got)
 	}

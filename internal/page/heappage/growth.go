@@ -45,7 +45,7 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 		others = len(all)
 	}
 	r.Places = slices.Concat(all[:min(growing, mostGrowing)], all[others:])
-	r.Places = r.Places[:min(len(r.Places), mostPlaces)]
+	r.Places = byFunction(r.Places[:min(len(r.Places), mostPlaces)])
 	if growing == 0 {
 		return "", 0
 	}
@@ -59,6 +59,21 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 		sentence += fmt.Sprintf(", and less at %s", figure.Plural(growing-1, "other place"))
 	}
 	return sentence, p.more
+}
+
+// byFunction puts the lines of a function together, where the first one of them is.
+func byFunction(all []Place) []Place {
+	first := map[string]int{}
+	for i, p := range all {
+		if _, ok := first[p.Function()]; !ok {
+			first[p.Function()] = i
+		}
+	}
+	slices.SortStableFunc(all, func(x, y Place) int { return cmp.Compare(first[x.Function()], first[y.Function()]) })
+	for i := range all {
+		all[i].Follows = i > 0 && all[i].Function() == all[i-1].Function()
+	}
+	return all
 }
 
 // seconds writes a time as page.js does.

@@ -109,6 +109,11 @@ func TestRank(t *testing.T) {
 		}
 		written(t, r)
 	}
+	lines := []Place{place("f f.go:1", func(i int) int { return 2 * i }), place("g g.go:1", func(i int) int { return i }), place("f f.go:9", func(int) int { return 9 })}
+	r.Rank(lines, 1)
+	if page := written(t, r); r.Places[1].Name != "f f.go:9" || !strings.Contains(page, `data-find="f" title="its flame graph"><code>… f.go:9</code>`) {
+		t.Errorf("the lines of a function are not together: %+v", r.Places)
+	}
 	sampled := []Place{place("f f.go:1", func(i int) int { return i })}
 	if got, _ := r.Rank(sampled, 512<<10); got != "C memory grew until the end at f f.go:1, by 64.0 MiB ± 5.66 MiB from the start on" {
 		t.Errorf("%q", got)

@@ -68,15 +68,20 @@ type Place struct {
 	Caller string  // the function that has called the place, or ""
 	Grew   string  // by how much and since when, if that has grown until the end; Rank sets it
 
+	Follows bool // the place before it is of the same function; Rank sets it
+
 	more int64 // the bytes by which it has grown
 }
 
-// Function returns the function of the place, which the name begins with: a file and a line may follow.
-func (p Place) Function() string {
-	if i := strings.LastIndexByte(p.Name, ' '); i > 0 {
-		return p.Name[:i]
+// Function returns the function of the place, which the name begins with.
+func (p Place) Function() string { return strings.TrimSuffix(p.Name, " "+p.Line()) }
+
+// Line returns the file and the line with which the name ends, or "".
+func (p Place) Line() string {
+	if i := strings.LastIndexByte(p.Name, ' '); i > 0 && strings.Contains(p.Name[i:], ":") {
+		return p.Name[i+1:]
 	}
-	return p.Name
+	return ""
 }
 
 // A Series is a part of the resident memory over time.
