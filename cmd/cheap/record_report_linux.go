@@ -30,6 +30,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	}
 	if r.pid != 0 {
 		line("counted", "%s", r.counted())
+		line("not seen", "calls by an address of malloc that was copied before, of an allocator that is linked into a library, and for half a second those of libraries that are loaded now")
 	}
 	if r.verdict.Sentence != "" {
 		profile := "the profile"

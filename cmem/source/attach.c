@@ -69,12 +69,15 @@ static void close_own(volatile struct descriptor *d) {
 }
 
 enum pass { tables_pass, free_pass, realloc_pass, malloc_pass, passes };
-enum probe { by_none, by_pointer, by_size, by_two_sizes, by_block, by_array, by_place, by_tables };
+enum probe { by_none, by_pointer, by_size, by_two_sizes, by_block, by_array, by_place, by_zeros, by_tables };
 
 extern void *cmem_calloc(size_t, size_t), *cmem_realloc(void *, size_t), *cmem_reallocarray(void *, size_t, size_t);
 extern void *cmem_memalign(size_t, size_t), *cmem_aligned_alloc(size_t, size_t);
 extern void *cmem_valloc(size_t), *cmem_pvalloc(size_t);
 extern int cmem_posix_memalign(void **, size_t, size_t);
+extern void *cmem_mmap(void *, size_t, int, int, int, off_t), *cmem_mmap64(void *, size_t, int, int, int, int64_t);
+extern void *cmem_mremap(void *, size_t, size_t, int, ...);
+extern int cmem_munmap(void *, size_t), cmem_dlclose(void *);
 extern const void *cmem_find_table(void *, void *);
 
 // A function of this package, and the one that it calls on to. The passes are taken in order, and back at the end. probe
@@ -99,6 +102,11 @@ static struct function {
 	FUNCTION(posix_memalign, malloc_pass, by_place),
 	FUNCTION(valloc, malloc_pass, by_none),
 	FUNCTION(pvalloc, malloc_pass, by_none),
+	{"munmap", cmem_munmap, 0, free_pass, by_zeros, 0},
+	{"mremap", cmem_mremap, 0, realloc_pass, by_zeros, 0},
+	{"mmap", cmem_mmap, 0, malloc_pass, by_zeros, 0},
+	{"mmap64", cmem_mmap64, 0, malloc_pass, by_zeros, 0},
+	{"dlclose", cmem_dlclose, 0, malloc_pass, by_none, 0},
 };
 enum { num_functions = sizeof functions / sizeof *functions };
 
@@ -129,6 +137,7 @@ static void resolve(const struct function *f, void **slot) {
 	switch (f->probe) {
 	case by_none: return;
 	case by_pointer: ((void (*)(void *))at)(0); return;
+	case by_zeros: ((long (*)(long, long, long, long, long, long))at)(0, 0, 0, 0, 0, 0); return; // EINVAL
 	case by_tables: ((void *(*)(void *, void *))at)(0, (void *[8]){0}); return;
 	case by_size: block = ((void *(*)(size_t))at)(size); break;
 	case by_block: block = ((void *(*)(void *, size_t))at)(0, size); break;

@@ -47,7 +47,7 @@ static uintptr_t page_mask = 4095;
 
 void cmem_mmap_start(void) {
 	page_mask = sysconf(_SC_PAGESIZE) - 1;
-#define FIND(name) *(void **)&next.name = dlsym(RTLD_NEXT, #name)
+#define FIND(name) *(void **)&next.name = dlsym(cmem_behind, #name)
 	FIND(mmap);
 	FIND(mmap64);
 	FIND(munmap);

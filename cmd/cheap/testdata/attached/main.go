@@ -13,6 +13,7 @@ package main
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,6 +83,7 @@ static void sleepers(void) {
 	for (uintptr_t i = 0; i < 12; i++) pthread_create(&t, 0, sleeps, (void *)(i % 3));
 }
 
+static __attribute__((noinline)) void *maps(size_t n) { void *volatile p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); return p; }
 static __attribute__((noinline)) void *planted(size_t n) { void *volatile p = malloc(n); return p; }
 static long count(long *n) { return __atomic_load_n(n, __ATOMIC_RELAXED); }
 static long how_bad(void) { return count(&bad); }
@@ -179,8 +181,9 @@ func main() {
 
 var kept []unsafe.Pointer
 
-// leak allocates a million bytes, and frees what was allocated before.
+// leak allocates a million bytes, maps 16 MiB, and frees what was allocated before.
 func leak(before []unsafe.Pointer) {
+	kept = append(kept, C.maps(16<<20))
 	for range 1000 {
 		kept = append(kept, C.planted(1000))
 	}
