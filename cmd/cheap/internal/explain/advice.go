@@ -76,7 +76,7 @@ func (r *Report) advise(f Figures, l *loopFinder, b *callbacks, total float64) {
 	r.adviseChecks()
 	r.adviseLoops(l)
 	r.adviseCallbacks(b, total)
-	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || a.Now-a.Expected < leastAdvice/2 })
+	r.Advice = slices.DeleteFunc(r.Advice, func(a Advice) bool { return a.Now < leastAdvice || !a.Open && a.Now-a.Expected < leastAdvice/2 })
 	slices.SortFunc(r.Advice, func(a, b Advice) int {
 		return cmp.Or(cmp.Compare(b.Now-b.Expected, a.Now-a.Expected), cmp.Compare(a.Site, b.Site))
 	})
