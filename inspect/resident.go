@@ -122,7 +122,7 @@ func mappingsTable(m *resident.Mappings) pagejson.Table {
 	all := m.All
 	all.Name = inAll
 	for _, s := range append(m.List[:len(m.List):len(m.List)], all) {
-		addRow(&t, []string{s.Name}, []float64{float64(s.Resident), float64(s.Anonymous), float64(s.Swap), float64(s.Space), float64(s.Count)})
+		addRow(&t, []string{s.Name}, []float64{float64(s.Resident), float64(s.Anonymous), float64(s.Huge), float64(s.Swap), float64(s.Space), float64(s.Count)})
 	}
 	return t
 }
@@ -138,6 +138,7 @@ func mappingsFrame() pagejson.Table {
 		Metrics: []pagejson.Heading{
 			gauge("resident", "bytes", "Bytes that are in memory."),
 			gauge("anonymous", "bytes", "Of these, bytes that are no pages of a file, or were changed since."),
+			gauge("huge pages", "bytes", "Of these, bytes in huge pages (AnonHugePages), each of which is resident as a whole, also for one small block."),
 			gauge("swapped out", "bytes", "Bytes that were swapped out."),
 			gauge("space", "bytes", "Bytes of address space."),
 			gauge("mappings", "mappings", "How many mappings have the name."),

@@ -18,8 +18,8 @@ type Mapping struct {
 	Name              string // such as "/lib/libc.so.6 (deleted)", "[heap]", "[anon:cheap: heap]"; often ""
 
 	// Of smaps alone: the bytes that are in memory, those of them that are no pages of a file, or
-	// were changed since, and the bytes that were swapped out.
-	Resident, Anonymous, Swap int64
+	// were changed since, the anonymous ones that are in huge pages, and the bytes that were swapped out.
+	Resident, Anonymous, Huge, Swap int64
 }
 
 // Mappings calls f with the mappings that from lists, in the order of addresses, until f returns
@@ -45,6 +45,8 @@ func Mappings(from io.Reader, f func(Mapping) (more bool)) error {
 				m.Resident = n
 			} else if n, ok := kilobytes(line, "Anonymous"); ok {
 				m.Anonymous = n
+			} else if n, ok := kilobytes(line, "AnonHugePages"); ok {
+				m.Huge = n
 			} else if n, ok := kilobytes(line, "Swap"); ok {
 				m.Swap = n
 			}

@@ -17,6 +17,7 @@ Size:                  9 kB
 Rss:                 100 kB
 Pss_Anon:              7 kB
 Anonymous:             1 kB
+AnonHugePages:         3 kB
 Swap:                  2 kB
 SwapPss:               9 kB
 VmFlags: rd
@@ -32,7 +33,7 @@ func TestMappings(t *testing.T) {
 	want := []Mapping{
 		{
 			Start: 0x400000, End: 0x500000, Read: true, Exec: true, Offset: 0x1000, Inode: 1234,
-			Name: "/bin/a program (deleted)", Resident: 100 << 10, Anonymous: 1 << 10, Swap: 2 << 10,
+			Name: "/bin/a program (deleted)", Resident: 100 << 10, Anonymous: 1 << 10, Huge: 3 << 10, Swap: 2 << 10,
 		},
 		{Start: 0x7f0000000000, End: 0x7f0000010000, Read: true, Write: true, Name: "[anon: Go: heap]", Resident: 4 << 10, Anonymous: 4 << 10},
 		{Start: 0xffffffffff600000, End: 0xffffffffff601000, Exec: true},

@@ -72,7 +72,21 @@ func (j *judge) mallocFree() (v Verdict, ok bool) {
 	default:
 		v.Do = trim
 	}
+	if s := j.huge(isMalloc, n); s != "" {
+		v.Sentence += s
+		v.Do = "call libc.Trim, which gives whole free pages of 4 KiB back; the kernel makes huge pages of the rest again, unless GLIBC_TUNABLES=glibc.malloc.hugetlb=0 is in the environment, or main has called prctl with PR_SET_THP_DISABLE"
+	}
 	return v, true
+}
+
+// huge says how much of some mappings is in huge pages, if that is more than half of n bytes.
+func (j *judge) huge(is mapping, n int64) string {
+	if j.t.Mapped {
+		if huge := j.r.Mappings.of(is).Huge; huge > n/2 {
+			return fmt.Sprintf("; %s are in huge pages, each of which is resident as a whole for one block in use", text(huge))
+		}
+	}
+	return ""
 }
 
 // isFar reports whether there is a limit, of package pace or of the container, and half of it is free.

@@ -23,9 +23,9 @@ type Mappings struct {
 
 // A Sum is the sum over the mappings of one name, in bytes.
 type Sum struct {
-	Name                             string
-	Resident, Anonymous, Swap, Space int64
-	Count                            int64 // of mappings
+	Name                                   string
+	Resident, Anonymous, Huge, Swap, Space int64 // Huge of Anonymous, in huge pages
+	Count                                  int64 // of mappings
 
 	is    mapping
 	large int64 // resident bytes in those of largeMapping bytes or more
@@ -164,7 +164,7 @@ func split(v *procfs.Mapping, n int64) (first procfs.Mapping) {
 		return x
 	}
 	first.End = v.Start + uint64(n)
-	first.Resident, first.Anonymous, first.Swap = part(&v.Resident), part(&v.Anonymous), part(&v.Swap)
+	first.Resident, first.Anonymous, first.Huge, first.Swap = part(&v.Resident), part(&v.Anonymous), part(&v.Huge), part(&v.Swap)
 	v.Start = first.End
 	return first
 }
@@ -180,21 +180,24 @@ func (m *Mappings) count(byName map[string]*Sum, is mapping, name string, v proc
 		byName[name] = s
 	}
 	for _, to := range []*Sum{s, &m.All} {
-		to.Resident, to.Anonymous, to.Swap = to.Resident+v.Resident, to.Anonymous+v.Anonymous, to.Swap+v.Swap
-		to.Space += int64(v.End - v.Start)
-		to.Count++
+		to.add(&Sum{Resident: v.Resident, Anonymous: v.Anonymous, Huge: v.Huge, Swap: v.Swap, Space: int64(v.End - v.Start), Count: 1})
 	}
 	if v.Resident >= largeMapping {
 		s.large += v.Resident
 	}
 }
 
+// add adds the numbers of another sum.
+func (s *Sum) add(o *Sum) {
+	s.Resident, s.Anonymous, s.Huge, s.Swap = s.Resident+o.Resident, s.Anonymous+o.Anonymous, s.Huge+o.Huge, s.Swap+o.Swap
+	s.Space, s.Count, s.large = s.Space+o.Space, s.Count+o.Count, s.large+o.large
+}
+
 // of returns the sum over all mappings that are something.
 func (m *Mappings) of(is mapping) (sum Sum) {
 	for _, s := range m.List {
 		if s.is == is {
-			sum.Resident, sum.Anonymous, sum.Swap = sum.Resident+s.Resident, sum.Anonymous+s.Anonymous, sum.Swap+s.Swap
-			sum.Space, sum.Count, sum.large = sum.Space+s.Space, sum.Count+s.Count, sum.large+s.large
+			sum.add(&s)
 		}
 	}
 	return sum

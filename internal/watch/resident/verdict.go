@@ -168,6 +168,8 @@ func (j *judge) largest() Verdict {
 		v.Do = "see the profiles heap and goroutine of net/http/pprof, if it is too much"
 	case most == Unseparated && n > max(j.whole/2, leastFault):
 		v.Sentence = fmt.Sprintf("%s of %s are neither Go's nor cheap's", text(n), text(j.whole))
+	case most == MallocAll:
+		v.Sentence += j.huge(isMalloc, max(n, leastFault))
 	case most == CInUse && len(j.r.C.Libraries) > 0:
 		l := j.r.C.Libraries[0]
 		v.Sentence += fmt.Sprintf(", about %s of it by %s", text(l.Bytes), l.Name)

@@ -87,6 +87,12 @@ var plantedPrograms = []planted{
 	{"malloc keeps it, and nobody knows in how many arenas", func(r *Reading, i int64) {
 		r.more(300 * mib)
 	}, AboutMallocFree, []string{"To do: call libc.Trim, which"}},
+	{"malloc keeps it, in huge pages", func(r *Reading, i int64) {
+		r.Mappings = &Mappings{All: Sum{Resident: 140 * mib}, List: []Sum{{Resident: 120 * mib, Huge: 96 * mib, Count: 1, is: isMalloc}, {Resident: 20 * mib, is: isProgram}}}
+	}, AboutMallocFree, []string{"100 MiB free inside malloc in 1 arenas; 96.0 MiB are in huge pages", "libc.Trim", "glibc.malloc.hugetlb=0"}},
+	{"huge pages in a program of which nobody counts C", func(r *Reading, i int64) {
+		r.C, r.Mappings = C{}, &Mappings{All: Sum{Resident: 60 * mib}, List: []Sum{{Resident: 40 * mib, Huge: 36 * mib, Count: 1, is: isMalloc}, {Resident: 20 * mib, is: isProgram}}}
+	}, AboutNothing, []string{"is in malloc; 36.0 MiB are in huge pages"}},
 	{"a server that is far from its limit, and gives back by itself", func(r *Reading, i int64) {
 		r.Malloc = Malloc{Known: true, Arenas: 31, Gives: true}
 		r.Pace.Limit = 2000 * mib

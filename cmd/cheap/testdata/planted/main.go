@@ -11,12 +11,21 @@ package main
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static void *filled(size_t n) {
 	void *p = malloc(n);
 	if (p == NULL)
 		abort();
 	return memset(p, 1, n);
+}
+
+// huge_pages has the kernel make huge pages of what malloc takes next, as glibc 2.43 does by itself.
+static void huge_pages(size_t n) {
+	mallopt(M_TOP_PAD, n);
+	filled(100000);
+	uintptr_t first = (uintptr_t)filled(100000), huge = 2 << 20; // too much for what malloc has at first
+	madvise((void *)((first + huge) & ~(huge - 1)), n - 2 * huge, MADV_HUGEPAGE);
 }
 
 static bool in_turns;
@@ -134,19 +143,10 @@ var programs = map[string]func(step int){
 		}
 		C.in_threads(40, true)
 	}),
-	"gaps": once(func() {
-		blocks := make([]unsafe.Pointer, 80_000)
-		for i := range blocks {
-			blocks[i] = C.filled(2000)
-		}
-		for i, p := range blocks {
-			if i%8 != 0 {
-				C.free(p)
-			}
-		}
-		if followed {
-			libc.Trim()
-		}
+	"gaps": once(func() { gaps(80_000, 2000, 8) }),
+	"huge": once(func() {
+		C.huge_pages(110 * mib)
+		gaps(25_000, 4000, 400) // a block in 1.6 MB stays
 	}),
 	"goroutines": once(func() {
 		for range 20_000 {
@@ -329,6 +329,22 @@ func find() {
 	}
 }
 
+// gaps allocates n blocks, and frees all but one in so many.
+func gaps(n, size, stays int) {
+	blocks := make([]unsafe.Pointer, n)
+	for i := range blocks {
+		blocks[i] = C.filled(C.size_t(size))
+	}
+	for i, p := range blocks {
+		if i%stays != 0 {
+			C.free(p)
+		}
+	}
+	if followed {
+		libc.Trim()
+	}
+}
+
 // once does f in the first step.
 func once(f func()) func(int) {
 	return func(step int) {
@@ -434,6 +450,12 @@ func drop() {
 		openAll(40, size, declared)
 		kept = nil
 		time.Sleep(10 * time.Millisecond) // a share of the time is for collections
+	}
+}
+
+func init() {
+	if os.Args[1] == "huge" {
+		runtime.LockOSThread() // main runs on the thread whose arena grows by brk
 	}
 }
 
