@@ -114,74 +114,51 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 	}
 }
 
-// TestReserveSaysStuck has a release function that does not return, and a lock as the
-// reason: Reserve is called by the goroutine that holds it.
-func TestReserveSaysStuck(t *testing.T) {
+// TestReserveSaysWhy has a release function that does not return, because the goroutine that calls Reserve holds its lock; and
+// a pool whose releases wait for a Drain that no goroutine calls. A collection finds the owners dead, and gives nothing back.
+func TestReserveSaysWhy(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	bear(t, func(p *patience) { *p = usual })
-	p := start(t, Options{Limit: 100 * mib})
-	var mu sync.Mutex
-	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, State: &mu, Release: func(state any, _ []uintptr) error {
-		state.(*sync.Mutex).Lock()
-		defer state.(*sync.Mutex).Unlock()
-		return nil
-	}})
-	mu.Lock()
-	for account.Process.Headroom() > 25*mib {
-		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
-			t.Fatal(err)
+	for says, drain := range map[string]bool{"none ends: does the caller hold a lock": false, "wait until the program calls Queue.Drain": true} {
+		p := start(t, Options{Limit: 100 * mib})
+		var mu sync.Mutex
+		var queue own.Queue
+		o := own.Options{Numbers: true, Batch: 1, State: &mu, Release: func(state any, _ []uintptr) error {
+			state.(*sync.Mutex).Lock()
+			defer state.(*sync.Mutex).Unlock()
+			return nil
+		}}
+		if drain {
+			o.Run = queue.Run()
 		}
-	}
-	before, _ := p.counts()
-	_, err := pool.Reserve(t.Context(), 30*mib)
-	begun, _ := p.counts()
-	mu.Unlock()
-	var e *LimitError
-	if !errors.As(err, &e) || e.Stuck == 0 || !strings.Contains(err.Error(), "none ends: does the caller hold a lock") {
-		t.Error(err)
-	}
-	if begun-before > 2 {
-		t.Errorf("it took %d collections", begun-before)
-	}
-	testwait.Until(t, "room, with the lock released", func() bool {
-		room, err := pool.Reserve(t.Context(), 30*mib)
-		room.Close()
-		return err == nil
-	})
-	pool.CloseWait(context.Background())
-}
-
-// TestReserveSaysToDrain has a pool whose releases wait for a Drain that no goroutine calls. A
-// collection finds its owners dead, and gives nothing back.
-func TestReserveSaysToDrain(t *testing.T) {
-	setMemoryLimit(t, math.MaxInt64)
-	bear(t, func(p *patience) { *p = usual })
-	p := start(t, Options{Limit: 100 * mib})
-	var queue own.Queue
-	pool := own.NewPool(own.Options{Numbers: true, Batch: 1, Run: queue.Run(), Release: func(_ any, _ []uintptr) error { return nil }})
-	for account.Process.Headroom() > 25*mib {
-		if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
-			t.Fatal(err)
+		pool := own.NewPool(o)
+		mu.Lock()
+		for account.Process.Headroom() > 25*mib {
+			if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
+				t.Fatal(err)
+			}
 		}
+		before, _ := p.counts()
+		_, err := pool.Reserve(t.Context(), 30*mib)
+		begun, _ := p.counts()
+		mu.Unlock()
+		var e *LimitError
+		if !errors.As(err, &e) || (e.Stuck == 0) != drain || (e.ToDrain > 0) != drain || !strings.Contains(err.Error(), says) {
+			t.Error(err)
+		}
+		if begun-before > 2 {
+			t.Errorf("it took %d collections", begun-before)
+		}
+		queue.Drain(0)
+		testwait.Until(t, "room", func() bool {
+			room, err := pool.Reserve(t.Context(), 30*mib)
+			room.Close()
+			return err == nil
+		})
+		pool.CloseWait(context.Background())
+		queue.Drain(0)
+		Stop()
 	}
-	before, _ := p.counts()
-	_, err := pool.Reserve(t.Context(), 30*mib)
-	begun, _ := p.counts()
-	var e *LimitError
-	if !errors.As(err, &e) || e.Stuck != 0 || e.ToDrain == 0 || !strings.Contains(err.Error(), "wait until the program calls Queue.Drain") {
-		t.Error(err)
-	}
-	if begun-before > 2 {
-		t.Errorf("it took %d collections", begun-before)
-	}
-	queue.Drain(0)
-	if room, err := pool.Reserve(t.Context(), 30*mib); err != nil {
-		t.Errorf("after Drain: %v", err)
-	} else {
-		room.Close()
-	}
-	pool.CloseWait(context.Background())
-	queue.Drain(0)
 }
 
 // TestForgottenRooms has rooms fill a limit that are forgotten, or still there. Only the first
