@@ -96,8 +96,10 @@ func TestFollow(t *testing.T) {
 	p.mu.Unlock()
 	account.Process.UnchargeReclaimable(mib)
 	testwait.Until(t, "a collection of the program", func() bool { return p.to(externalGC) })
-	account.Process.ChargeReclaimable(1 << 40)
-	defer account.Process.UnchargeReclaimable(1 << 40)
+	for range 4 {
+		account.Process.ChargeReclaimable(64 * mib)
+		defer account.Process.UnchargeReclaimable(64 * mib)
+	}
 	p.admitted.Store(1)
 	p.tasks.Add(1)
 	p.follow(0, 0)
