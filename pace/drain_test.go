@@ -237,8 +237,8 @@ func TestDoubt(t *testing.T) {
 		p.mu.Unlock()
 		settled(t, p)
 		account.Process.Queued.Add(-stuck)
-		if p.mu.Lock(); p.doubtful != (stuck > 0) || p.barren.Load() != (stuck == 0) {
-			t.Errorf("%d stuck: doubtful %v, barren %v", stuck, p.doubtful, p.barren.Load())
+		if p.mu.Lock(); p.doubtful != (stuck > 0) || p.barren.Load() != (stuck == 0) || p.stuck.Load() != stuck {
+			t.Errorf("%d stuck: doubtful %v, barren %v, %d stuck", stuck, p.doubtful, p.barren.Load(), p.stuck.Load())
 		}
 		if forced() == before {
 			t.Error("demanded, or in doubt, and the sweep was not over for certain")
