@@ -126,8 +126,8 @@ func TestStillness(t *testing.T) {
 	}
 }
 
-// TestNotInVain ends collections at a limit. Those that have freed bytes are not in vain, even if others have taken as many
-// meanwhile. Those that a request has demanded, and that have freed none, are in the end, if all releases have run.
+// TestNotInVain ends collections at a limit. Those that have freed bytes are not in vain, even if others have taken as
+// many meanwhile. Those that a request has demanded, and that have freed none, are in the end, if all releases have run.
 func TestNotInVain(t *testing.T) {
 	held := account.Process.Held()
 	for _, row := range []struct {

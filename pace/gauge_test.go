@@ -339,8 +339,8 @@ func TestLimitStale(t *testing.T) {
 	}
 }
 
-// TestWaitForLook has a goroutine hold the lock of a look, as one that has lost its processor does. Others pass until they
-// have taken what was left, or are at the bound, and then wait for that look, but not in a release function.
+// TestWaitForLook has a goroutine hold the lock of a look, as one that has lost its processor does. Others pass until
+// they have taken what was left, or are at the bound, and then wait for that look, but not in a release function.
 func TestWaitForLook(t *testing.T) {
 	_, ever := account.Process.Reclaimable()
 	for _, row := range []struct {

@@ -114,8 +114,9 @@ func TestReserveWaitsBehindOthers(t *testing.T) {
 	}
 }
 
-// TestReserveSaysWhy has a release function that does not return, because the goroutine that calls Reserve holds its lock; and
-// a pool whose releases wait for a Drain that no goroutine calls. A collection finds the owners dead, and gives nothing back.
+// TestReserveSaysWhy has a release function that does not return, because the goroutine that calls Reserve holds its
+// lock; and a pool whose releases wait for a Drain that no goroutine calls. A collection finds the owners dead, and gives
+// nothing back.
 func TestReserveSaysWhy(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	bear(t, func(p *patience) { *p = usual })

@@ -147,8 +147,8 @@ func TestRuntimeLimitIsNotRaised(t *testing.T) {
 	}
 }
 
-// TestProgramChangesLimit has the program set the runtime's limit itself. Stop restores that, whether anything has noticed
-// it before, and also if SetLimit has taken the limit back.
+// TestProgramChangesLimit has the program set the runtime's limit itself. Stop restores that, whether anything has
+// noticed it before, and also if SetLimit has taken the limit back.
 func TestProgramChangesLimit(t *testing.T) {
 	const own = 2 << 30
 	for _, then := range []string{"Stop", "Add", "SetLimit"} {
