@@ -24,6 +24,9 @@ type Watcher struct {
 	opened  time.Time // when groups was opened
 	samples []metrics.Sample
 
+	full   Verdict   // the last one of a reading with mappings
+	fullAt time.Time // when that was read
+
 	stacks tracker
 	look   looked
 
@@ -113,6 +116,9 @@ func (w *Watcher) judge(o Options) (*Reading, Verdict) {
 			v = full
 		}
 		w.history[1].Add(r.Point())
+		w.full, w.fullAt = v, r.Time
+	} else if r.Time.Sub(w.fullAt) < w.stacks.interval()*3/2 && (w.full.Fault || !v.Fault) {
+		v = w.full // mappings tell more, and all are to say the same
 	}
 	w.stacks.named = v.About == AboutCGrows
 	return r, v

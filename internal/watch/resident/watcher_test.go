@@ -18,8 +18,14 @@ func TestReadSelf(t *testing.T) {
 		garbage[i] = 1
 	}
 	w := new(Watcher)
-	for _, o := range []Options{{}, {Mappings: ReadMappings()}} {
+	var full Verdict
+	for i, o := range []Options{{}, {Mappings: ReadMappings()}, {}} {
 		r, v := w.Judge(o)
+		if i == 1 {
+			full = v
+		} else if i == 2 && v != full {
+			t.Errorf("a moment later the verdict without mappings is %v, and was %v", v, full)
+		}
 		if runtime.GOOS != "linux" {
 			if v.About != AboutUnknown {
 				t.Errorf("%+v", v)
