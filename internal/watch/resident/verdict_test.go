@@ -119,6 +119,11 @@ var plantedPrograms = []planted{
 		r.C.Live = 250 * mib
 		r.more(230 * mib)
 	}, AboutSizes, []string{"1000 resources without a size"}},
+	{"pools without sizes, most of whose owners were released after the mappings were read", func(r *Reading, i int64) {
+		r.Pools = []Holder{{"images", 500 * 4096, 500}}
+		r.C.Live = 3 * mib
+		r.Mappings = &Mappings{All: Sum{Resident: 140 * mib}, List: []Sum{{Resident: 120 * mib, Count: 1, is: isBlock}, {Resident: 20 * mib, is: isProgram}}}
+	}, AboutNothing, nil},
 	{"healthy, with pools beside a cache in C of which nobody has told", func(r *Reading, i int64) {
 		declared := (60 + i%3*30) * mib
 		r.Pools = []Holder{{"images", declared, declared / mib}}
