@@ -166,8 +166,9 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	live, deviation, known := p.live()
-	seen := int64(0) // by the last look
+	seen, early := int64(0), true // what the last look saw, and whether growth could not be told by then
 	if p.last != nil {
+		early = p.last.Time.Sub(p.timeline.began) < leastRecorded && live > p.last.C.Live+p.last.C.Live/4
 		end := *p.last
 		end.C.Live, end.C.Error, end.C.Known = live, deviation, known
 		v, seen = resident.Judge(&end, &p.history), p.last.Mappings.All.Resident
@@ -194,7 +195,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 		v.Sentence += ", the most by " + g.mapped
 	case v.About == resident.AboutMappingGrows:
 		v.Sentence += "; no call of mmap of the C library has mapped it: Go code has (syscall.Mmap), or a library by system calls of its own"
-	case !v.Fault && known && live > leastUnseen && live > p.atLast/2 && live > seen+seen/4:
+	case !v.Fault && known && live > leastUnseen && live > p.atLast/2 && (early || live > seen+seen/4):
 		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("C had %s in use at the end", byteCount(live)), Bytes: live, Do: "see the profile of module cmem: what is kept until the end on purpose is not forgotten"}
 		if g.most != "" {
 			v.Sentence += ", the most from " + g.most

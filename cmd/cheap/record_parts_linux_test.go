@@ -9,6 +9,9 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
 // TestParts looks at this process, and at one that has ended.
@@ -53,5 +56,24 @@ func TestParts(t *testing.T) {
 	p.report(line, 1<<20)
 	if v, ok := p.verdict(grew{}); ok || b.Len() > 0 {
 		t.Errorf("of a program that has ended: %v\n%s", v, &b)
+	}
+}
+
+// TestPartsEarly has programs that end with 20 MiB of C, of which the last look saw the half: one in its first moment, and
+// one that allocates and frees for long.
+func TestPartsEarly(t *testing.T) {
+	t.Parallel()
+	const mib = 1 << 20
+	for after, want := range map[time.Duration]string{
+		50 * time.Millisecond: "C had 20.0 MiB in use at the end, the most from main.short; the program ended too early to tell whether it grows",
+		time.Minute:           "nothing stands out; of 17.0 MiB the most, ",
+	} {
+		began := time.Now()
+		p := &parts{live: func() (int64, int64, bool) { return 20 * mib, mib, true }, timeline: timeline{began: began}, atLast: 18 * mib}
+		p.last = &resident.Reading{Time: began.Add(after), C: resident.C{Known: true, Live: 10 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
+		p.peak = p.last
+		if v, ok := p.verdict(grew{most: "main.short"}); !ok || !strings.HasPrefix(v.Sentence, want) {
+			t.Errorf("after %v: %v, want %s", after, v, want)
+		}
 	}
 }
