@@ -35,7 +35,7 @@ func TestTools(t *testing.T) {
 	}
 	blocks := regexp.MustCompile("(?ms)^```text\n(.*?)^```$")
 	// Which places have grown, and since when, depends on how long it runs.
-	grew := regexp.MustCompile(`( from (the start|\S+ s) on)?(, (grew from .* on|and less at \d+ other places?))?\s*$`)
+	grew := regexp.MustCompile(`(, grew .*|( from (the start|(about )?\S+ s) on)?(, and less at \d+ other places?)?)\s*$`)
 	unit := func(line string) string { // whatever it is, and without the marks of a busy machine
 		line = grew.ReplaceAllString(line, "")
 		return strings.NewReplacer("# µs", "# ns", "# KiB", "# MiB", "!", "", "~", "").Replace(shape(line))
