@@ -29,6 +29,20 @@ static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
 	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
 }
 
+// CALLGEN_OP defines an operation: a function that makes a call, and the calls of the same function
+// that follow, with conditions between them. An iteration of its loop takes 1 to 2 ns less than to
+// return to the list and be called again. Its variables hide no function that is called.
+#define CALLGEN_OP(op, words, name, call) \
+	static uint64_t *call_##op(uint64_t *callgen_w, void *callgen_run) { \
+		const uint64_t callgen_op = callgen_w[0]; \
+		do { \
+			call; \
+			callgen_w += words; \
+		} while (callgen_next(&callgen_w, callgen_op, callgen_run)); \
+		return callgen_w; \
+	} \
+	const struct cheap_calls_op op = {call_##op, words, name};
+
 static inline double callgen_double(uint64_t word) {
 	double d;
 	memcpy(&d, &word, sizeof d);
@@ -65,525 +79,58 @@ static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i
 	return callgen_load32(x);
 }
 
-static uint64_t *call_calls_ctest_add_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_add(w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_add_44c74039 = {call_calls_ctest_add_44c74039, 4, "ctest_add"};
-
-static uint64_t *call_calls_ctest_add_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_add(callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_add_44c74039_args = {call_calls_ctest_add_44c74039_args, 6, "ctest_add"};
-
-static uint64_t *call_calls_ctest_mix_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_mix(w[2], w[3], w[4], w[5], callgen_double(w[6]), callgen_double(w[7]), callgen_double(w[8]), callgen_double(w[9])));
-		w += 10;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_mix_44c74039 = {call_calls_ctest_mix_44c74039, 10, "ctest_mix"};
-
-static uint64_t *call_calls_ctest_mix_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_mix(callgen_arg(w, run, 0, 8), callgen_arg(w, run, 1, 8), callgen_arg(w, run, 2, 8), callgen_arg(w, run, 3, 8), callgen_double(callgen_arg(w, run, 4, 8)), callgen_double(callgen_arg(w, run, 5, 8)), callgen_double(callgen_arg(w, run, 6, 8)), callgen_double(callgen_arg(w, run, 7, 8))));
-		w += 18;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_mix_44c74039_args = {call_calls_ctest_mix_44c74039_args, 18, "ctest_mix"};
-
-static uint64_t *call_calls_ctest_mul_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)w[2], w[3], w[4]);
-		w += 5;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_mul_44c74039 = {call_calls_ctest_mul_44c74039, 5, "ctest_mul"};
-
-static uint64_t *call_calls_ctest_mul_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
-		w += 8;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_mul_44c74039_args = {call_calls_ctest_mul_44c74039_args, 8, "ctest_mul"};
-
-static uint64_t *call_calls_ctest_scale_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_scale((void *)(uintptr_t)w[2], callgen_double(w[3]), w[4]));
-		w += 5;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_scale_44c74039 = {call_calls_ctest_scale_44c74039, 5, "ctest_scale"};
-
-static uint64_t *call_calls_ctest_scale_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_scale((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_double(callgen_arg(w, run, 1, 3)), callgen_arg(w, run, 2, 3)));
-		w += 8;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_scale_44c74039_args = {call_calls_ctest_scale_44c74039_args, 8, "ctest_scale"};
-
-static uint64_t *call_calls_ctest_note_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		ctest_note((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_note_44c74039 = {call_calls_ctest_note_44c74039, 4, "ctest_note"};
-
-static uint64_t *call_calls_ctest_note_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		ctest_note((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_note_44c74039_args = {call_calls_ctest_note_44c74039_args, 6, "ctest_note"};
-
-static uint64_t *call_calls_ctest_self_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_self_44c74039 = {call_calls_ctest_self_44c74039, 3, "ctest_self"};
-
-static uint64_t *call_calls_ctest_self_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_self_44c74039_args = {call_calls_ctest_self_44c74039_args, 4, "ctest_self"};
-
-static uint64_t *call_calls_ctest_new_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_new_44c74039 = {call_calls_ctest_new_44c74039, 3, "ctest_new"};
-
-static uint64_t *call_calls_ctest_new_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_new_44c74039_args = {call_calls_ctest_new_44c74039_args, 4, "ctest_new"};
-
-static uint64_t *call_calls_ctest_free_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		ctest_free((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_free_44c74039 = {call_calls_ctest_free_44c74039, 3, "ctest_free"};
-
-static uint64_t *call_calls_ctest_free_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		ctest_free((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_free_44c74039_args = {call_calls_ctest_free_44c74039_args, 4, "ctest_free"};
-
-static uint64_t *call_calls_ctest_char_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_char(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_char_44c74039 = {call_calls_ctest_char_44c74039, 3, "ctest_char"};
-
-static uint64_t *call_calls_ctest_char_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_char(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_char_44c74039_args = {call_calls_ctest_char_44c74039_args, 4, "ctest_char"};
-
-static uint64_t *call_calls_ctest_byte_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_byte(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_byte_44c74039 = {call_calls_ctest_byte_44c74039, 3, "ctest_byte"};
-
-static uint64_t *call_calls_ctest_byte_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_byte(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_byte_44c74039_args = {call_calls_ctest_byte_44c74039_args, 4, "ctest_byte"};
-
-static uint64_t *call_calls_ctest_short_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_short(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_short_44c74039 = {call_calls_ctest_short_44c74039, 3, "ctest_short"};
-
-static uint64_t *call_calls_ctest_short_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_short(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_short_44c74039_args = {call_calls_ctest_short_44c74039_args, 4, "ctest_short"};
-
-static uint64_t *call_calls_ctest_ushort_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_ushort(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_ushort_44c74039 = {call_calls_ctest_ushort_44c74039, 3, "ctest_ushort"};
-
-static uint64_t *call_calls_ctest_ushort_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_ushort(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_ushort_44c74039_args = {call_calls_ctest_ushort_44c74039_args, 4, "ctest_ushort"};
-
-static uint64_t *call_calls_ctest_uint_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_uint(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_uint_44c74039 = {call_calls_ctest_uint_44c74039, 3, "ctest_uint"};
-
-static uint64_t *call_calls_ctest_uint_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_uint(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_uint_44c74039_args = {call_calls_ctest_uint_44c74039_args, 4, "ctest_uint"};
-
-static uint64_t *call_calls_ctest_not_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_not(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_not_44c74039 = {call_calls_ctest_not_44c74039, 3, "ctest_not"};
-
-static uint64_t *call_calls_ctest_not_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_not(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_not_44c74039_args = {call_calls_ctest_not_44c74039_args, 4, "ctest_not"};
-
-static uint64_t *call_calls_ctest_float_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_float(callgen_double(w[2])));
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_float_44c74039 = {call_calls_ctest_float_44c74039, 3, "ctest_float"};
-
-static uint64_t *call_calls_ctest_float_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_float(callgen_double(callgen_arg(w, run, 0, 1))));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_float_44c74039_args = {call_calls_ctest_float_44c74039_args, 4, "ctest_float"};
-
-static uint64_t *call_calls_ctest_darker_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_darker(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_darker_44c74039 = {call_calls_ctest_darker_44c74039, 3, "ctest_darker"};
-
-static uint64_t *call_calls_ctest_darker_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_darker(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_darker_44c74039_args = {call_calls_ctest_darker_44c74039_args, 4, "ctest_darker"};
-
-static uint64_t *call_calls_ctest_length_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_length_44c74039 = {call_calls_ctest_length_44c74039, 3, "ctest_length"};
-
-static uint64_t *call_calls_ctest_length_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_length((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_length_44c74039_args = {call_calls_ctest_length_44c74039_args, 4, "ctest_length"};
-
-static uint64_t *call_calls_ctest_sum_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_sum_44c74039 = {call_calls_ctest_sum_44c74039, 4, "ctest_sum"};
-
-static uint64_t *call_calls_ctest_sum_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_sum_44c74039_args = {call_calls_ctest_sum_44c74039_args, 6, "ctest_sum"};
-
-static uint64_t *call_calls_ctest_fill_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		ctest_fill((void *)(uintptr_t)w[2], w[3], w[4]);
-		w += 5;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_fill_44c74039 = {call_calls_ctest_fill_44c74039, 5, "ctest_fill"};
-
-static uint64_t *call_calls_ctest_fill_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		ctest_fill((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
-		w += 8;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_fill_44c74039_args = {call_calls_ctest_fill_44c74039_args, 8, "ctest_fill"};
-
-static uint64_t *call_calls_ctest_fail_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_fail(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_fail_44c74039 = {call_calls_ctest_fail_44c74039, 3, "ctest_fail"};
-
-static uint64_t *call_calls_ctest_fail_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_fail(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_fail_44c74039_args = {call_calls_ctest_fail_44c74039_args, 4, "ctest_fail"};
-
-static uint64_t *call_calls_ctest_callback_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_callback(w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_callback_44c74039 = {call_calls_ctest_callback_44c74039, 3, "ctest_callback"};
-
-static uint64_t *call_calls_ctest_callback_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_callback(callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_callback_44c74039_args = {call_calls_ctest_callback_44c74039_args, 4, "ctest_callback"};
-
-static uint64_t *call_calls_ctest_next_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_next_44c74039 = {call_calls_ctest_next_44c74039, 3, "ctest_next"};
-
-static uint64_t *call_calls_ctest_next_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_next_44c74039_args = {call_calls_ctest_next_44c74039_args, 4, "ctest_next"};
-
-static uint64_t *call_calls_ctest_integer_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_integer_44c74039 = {call_calls_ctest_integer_44c74039, 3, "ctest_integer"};
-
-static uint64_t *call_calls_ctest_integer_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_integer_44c74039_args = {call_calls_ctest_integer_44c74039_args, 4, "ctest_integer"};
-
-static uint64_t *call_calls_ctest_real_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_real((void *)(uintptr_t)w[2]));
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_real_44c74039 = {call_calls_ctest_real_44c74039, 3, "ctest_real"};
-
-static uint64_t *call_calls_ctest_real_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(ctest_real((void *)(uintptr_t)callgen_arg(w, run, 0, 1)));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_real_44c74039_args = {call_calls_ctest_real_44c74039_args, 4, "ctest_real"};
-
-static uint64_t *call_calls_ctest_text_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_text_44c74039 = {call_calls_ctest_text_44c74039, 3, "ctest_text"};
-
-static uint64_t *call_calls_ctest_text_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_text_44c74039_args = {call_calls_ctest_text_44c74039_args, 4, "ctest_text"};
-
-static uint64_t *call_calls_ctest_bytes_44c74039(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_bytes_44c74039 = {call_calls_ctest_bytes_44c74039, 3, "ctest_bytes"};
-
-static uint64_t *call_calls_ctest_bytes_44c74039_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_ctest_bytes_44c74039_args = {call_calls_ctest_bytes_44c74039_args, 4, "ctest_bytes"};
+CALLGEN_OP(calls_ctest_add_44c74039, 4, "ctest_add", callgen_w[1] = (uint64_t)(int64_t)ctest_add(callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_ctest_add_44c74039_args, 6, "ctest_add", callgen_w[1] = (uint64_t)(int64_t)ctest_add(callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_ctest_mix_44c74039, 10, "ctest_mix", callgen_w[1] = callgen_word(ctest_mix(callgen_w[2], callgen_w[3], callgen_w[4], callgen_w[5], callgen_double(callgen_w[6]), callgen_double(callgen_w[7]), callgen_double(callgen_w[8]), callgen_double(callgen_w[9]))))
+CALLGEN_OP(calls_ctest_mix_44c74039_args, 18, "ctest_mix", callgen_w[1] = callgen_word(ctest_mix(callgen_arg(callgen_w, callgen_run, 0, 8), callgen_arg(callgen_w, callgen_run, 1, 8), callgen_arg(callgen_w, callgen_run, 2, 8), callgen_arg(callgen_w, callgen_run, 3, 8), callgen_double(callgen_arg(callgen_w, callgen_run, 4, 8)), callgen_double(callgen_arg(callgen_w, callgen_run, 5, 8)), callgen_double(callgen_arg(callgen_w, callgen_run, 6, 8)), callgen_double(callgen_arg(callgen_w, callgen_run, 7, 8)))))
+CALLGEN_OP(calls_ctest_mul_44c74039, 5, "ctest_mul", callgen_w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)callgen_w[2], callgen_w[3], callgen_w[4]))
+CALLGEN_OP(calls_ctest_mul_44c74039_args, 8, "ctest_mul", callgen_w[1] = (uint64_t)(int64_t)ctest_mul((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 3), callgen_arg(callgen_w, callgen_run, 1, 3), callgen_arg(callgen_w, callgen_run, 2, 3)))
+CALLGEN_OP(calls_ctest_scale_44c74039, 5, "ctest_scale", callgen_w[1] = callgen_word(ctest_scale((void *)(uintptr_t)callgen_w[2], callgen_double(callgen_w[3]), callgen_w[4])))
+CALLGEN_OP(calls_ctest_scale_44c74039_args, 8, "ctest_scale", callgen_w[1] = callgen_word(ctest_scale((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 3), callgen_double(callgen_arg(callgen_w, callgen_run, 1, 3)), callgen_arg(callgen_w, callgen_run, 2, 3))))
+CALLGEN_OP(calls_ctest_note_44c74039, 4, "ctest_note", ctest_note((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_ctest_note_44c74039_args, 6, "ctest_note", ctest_note((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_ctest_self_44c74039, 3, "ctest_self", callgen_w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_self_44c74039_args, 4, "ctest_self", callgen_w[1] = (uint64_t)(uintptr_t)ctest_self((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_new_44c74039, 3, "ctest_new", callgen_w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_new_44c74039_args, 4, "ctest_new", callgen_w[1] = (uint64_t)(int64_t)ctest_new((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_free_44c74039, 3, "ctest_free", ctest_free((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_free_44c74039_args, 4, "ctest_free", ctest_free((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_char_44c74039, 3, "ctest_char", callgen_w[1] = (uint64_t)(int64_t)ctest_char(callgen_w[2]))
+CALLGEN_OP(calls_ctest_char_44c74039_args, 4, "ctest_char", callgen_w[1] = (uint64_t)(int64_t)ctest_char(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_byte_44c74039, 3, "ctest_byte", callgen_w[1] = (uint64_t)ctest_byte(callgen_w[2]))
+CALLGEN_OP(calls_ctest_byte_44c74039_args, 4, "ctest_byte", callgen_w[1] = (uint64_t)ctest_byte(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_short_44c74039, 3, "ctest_short", callgen_w[1] = (uint64_t)(int64_t)ctest_short(callgen_w[2]))
+CALLGEN_OP(calls_ctest_short_44c74039_args, 4, "ctest_short", callgen_w[1] = (uint64_t)(int64_t)ctest_short(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_ushort_44c74039, 3, "ctest_ushort", callgen_w[1] = (uint64_t)ctest_ushort(callgen_w[2]))
+CALLGEN_OP(calls_ctest_ushort_44c74039_args, 4, "ctest_ushort", callgen_w[1] = (uint64_t)ctest_ushort(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_uint_44c74039, 3, "ctest_uint", callgen_w[1] = (uint64_t)ctest_uint(callgen_w[2]))
+CALLGEN_OP(calls_ctest_uint_44c74039_args, 4, "ctest_uint", callgen_w[1] = (uint64_t)ctest_uint(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_not_44c74039, 3, "ctest_not", callgen_w[1] = (uint64_t)ctest_not(callgen_w[2]))
+CALLGEN_OP(calls_ctest_not_44c74039_args, 4, "ctest_not", callgen_w[1] = (uint64_t)ctest_not(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_float_44c74039, 3, "ctest_float", callgen_w[1] = callgen_word(ctest_float(callgen_double(callgen_w[2]))))
+CALLGEN_OP(calls_ctest_float_44c74039_args, 4, "ctest_float", callgen_w[1] = callgen_word(ctest_float(callgen_double(callgen_arg(callgen_w, callgen_run, 0, 1)))))
+CALLGEN_OP(calls_ctest_darker_44c74039, 3, "ctest_darker", callgen_w[1] = (uint64_t)(int64_t)ctest_darker(callgen_w[2]))
+CALLGEN_OP(calls_ctest_darker_44c74039_args, 4, "ctest_darker", callgen_w[1] = (uint64_t)(int64_t)ctest_darker(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_length_44c74039, 3, "ctest_length", callgen_w[1] = (uint64_t)ctest_length((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_length_44c74039_args, 4, "ctest_length", callgen_w[1] = (uint64_t)ctest_length((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_sum_44c74039, 4, "ctest_sum", callgen_w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_ctest_sum_44c74039_args, 6, "ctest_sum", callgen_w[1] = (uint64_t)ctest_sum((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_ctest_fill_44c74039, 5, "ctest_fill", ctest_fill((void *)(uintptr_t)callgen_w[2], callgen_w[3], callgen_w[4]))
+CALLGEN_OP(calls_ctest_fill_44c74039_args, 8, "ctest_fill", ctest_fill((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 3), callgen_arg(callgen_w, callgen_run, 1, 3), callgen_arg(callgen_w, callgen_run, 2, 3)))
+CALLGEN_OP(calls_ctest_fail_44c74039, 3, "ctest_fail", callgen_w[1] = (uint64_t)(int64_t)ctest_fail(callgen_w[2]))
+CALLGEN_OP(calls_ctest_fail_44c74039_args, 4, "ctest_fail", callgen_w[1] = (uint64_t)(int64_t)ctest_fail(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_callback_44c74039, 3, "ctest_callback", callgen_w[1] = (uint64_t)(int64_t)ctest_callback(callgen_w[2]))
+CALLGEN_OP(calls_ctest_callback_44c74039_args, 4, "ctest_callback", callgen_w[1] = (uint64_t)(int64_t)ctest_callback(callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_next_44c74039, 3, "ctest_next", callgen_w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_next_44c74039_args, 4, "ctest_next", callgen_w[1] = (uint64_t)(int64_t)ctest_next((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_integer_44c74039, 3, "ctest_integer", callgen_w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_integer_44c74039_args, 4, "ctest_integer", callgen_w[1] = (uint64_t)(int64_t)ctest_integer((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_real_44c74039, 3, "ctest_real", callgen_w[1] = callgen_word(ctest_real((void *)(uintptr_t)callgen_w[2])))
+CALLGEN_OP(calls_ctest_real_44c74039_args, 4, "ctest_real", callgen_w[1] = callgen_word(ctest_real((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1))))
+CALLGEN_OP(calls_ctest_text_44c74039, 3, "ctest_text", callgen_w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_text_44c74039_args, 4, "ctest_text", callgen_w[1] = (uint64_t)(uintptr_t)ctest_text((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_ctest_bytes_44c74039, 3, "ctest_bytes", callgen_w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_ctest_bytes_44c74039_args, 4, "ctest_bytes", callgen_w[1] = (uint64_t)(int64_t)ctest_bytes((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
 */
 import "C"
 

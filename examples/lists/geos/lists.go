@@ -29,6 +29,20 @@ static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
 	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
 }
 
+// CALLGEN_OP defines an operation: a function that makes a call, and the calls of the same function
+// that follow, with conditions between them. An iteration of its loop takes 1 to 2 ns less than to
+// return to the list and be called again. Its variables hide no function that is called.
+#define CALLGEN_OP(op, words, name, call) \
+	static uint64_t *call_##op(uint64_t *callgen_w, void *callgen_run) { \
+		const uint64_t callgen_op = callgen_w[0]; \
+		do { \
+			call; \
+			callgen_w += words; \
+		} while (callgen_next(&callgen_w, callgen_op, callgen_run)); \
+		return callgen_w; \
+	} \
+	const struct cheap_calls_op op = {call_##op, words, name};
+
 static inline uint64_t callgen_load(uint64_t address) {
 	uintptr_t word;
 	memcpy(&word, (const void *)(uintptr_t)address, sizeof word);
@@ -54,25 +68,8 @@ static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i
 	return callgen_load32(x);
 }
 
-static uint64_t *call_calls_GEOSCoordSeq_getXY_r_c070f928(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)w[2], (void *)(uintptr_t)w[3], w[4], (void *)(uintptr_t)w[5], (void *)(uintptr_t)w[6]);
-		w += 7;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_GEOSCoordSeq_getXY_r_c070f928 = {call_calls_GEOSCoordSeq_getXY_r_c070f928, 7, "GEOSCoordSeq_getXY_r"};
-
-static uint64_t *call_calls_GEOSCoordSeq_getXY_r_c070f928_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)callgen_arg(w, run, 0, 5), (void *)(uintptr_t)callgen_arg(w, run, 1, 5), callgen_arg(w, run, 2, 5), (void *)(uintptr_t)callgen_arg(w, run, 3, 5), (void *)(uintptr_t)callgen_arg(w, run, 4, 5));
-		w += 12;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_GEOSCoordSeq_getXY_r_c070f928_args = {call_calls_GEOSCoordSeq_getXY_r_c070f928_args, 12, "GEOSCoordSeq_getXY_r"};
+CALLGEN_OP(calls_GEOSCoordSeq_getXY_r_c070f928, 7, "GEOSCoordSeq_getXY_r", callgen_w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)callgen_w[2], (void *)(uintptr_t)callgen_w[3], callgen_w[4], (void *)(uintptr_t)callgen_w[5], (void *)(uintptr_t)callgen_w[6]))
+CALLGEN_OP(calls_GEOSCoordSeq_getXY_r_c070f928_args, 12, "GEOSCoordSeq_getXY_r", callgen_w[1] = (uint64_t)(int64_t)GEOSCoordSeq_getXY_r((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 5), (void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 1, 5), callgen_arg(callgen_w, callgen_run, 2, 5), (void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 3, 5), (void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 4, 5)))
 */
 import "C"
 

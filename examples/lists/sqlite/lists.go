@@ -55,6 +55,20 @@ static inline int callgen_next(uint64_t **w, uint64_t op, const uint64_t *run) {
 	return __builtin_expect(*(const volatile uint64_t *)run == 0, 1);
 }
 
+// CALLGEN_OP defines an operation: a function that makes a call, and the calls of the same function
+// that follow, with conditions between them. An iteration of its loop takes 1 to 2 ns less than to
+// return to the list and be called again. Its variables hide no function that is called.
+#define CALLGEN_OP(op, words, name, call) \
+	static uint64_t *call_##op(uint64_t *callgen_w, void *callgen_run) { \
+		const uint64_t callgen_op = callgen_w[0]; \
+		do { \
+			call; \
+			callgen_w += words; \
+		} while (callgen_next(&callgen_w, callgen_op, callgen_run)); \
+		return callgen_w; \
+	} \
+	const struct cheap_calls_op op = {call_##op, words, name};
+
 static inline double callgen_double(uint64_t word) {
 	double d;
 	memcpy(&d, &word, sizeof d);
@@ -91,225 +105,28 @@ static inline uint64_t callgen_arg(const uint64_t *w, const uint64_t *run, int i
 	return callgen_load32(x);
 }
 
-static uint64_t *call_calls_sqlite3_bind_int64_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)w[2], w[3], w[4]);
-		w += 5;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_int64_8fe2458a = {call_calls_sqlite3_bind_int64_8fe2458a, 5, "sqlite3_bind_int64"};
-
-static uint64_t *call_calls_sqlite3_bind_int64_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_arg(w, run, 2, 3));
-		w += 8;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_int64_8fe2458a_args = {call_calls_sqlite3_bind_int64_8fe2458a_args, 8, "sqlite3_bind_int64"};
-
-static uint64_t *call_calls_sqlite3_bind_double_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)w[2], w[3], callgen_double(w[4]));
-		w += 5;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_double_8fe2458a = {call_calls_sqlite3_bind_double_8fe2458a, 5, "sqlite3_bind_double"};
-
-static uint64_t *call_calls_sqlite3_bind_double_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)callgen_arg(w, run, 0, 3), callgen_arg(w, run, 1, 3), callgen_double(callgen_arg(w, run, 2, 3)));
-		w += 8;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_double_8fe2458a_args = {call_calls_sqlite3_bind_double_8fe2458a_args, 8, "sqlite3_bind_double"};
-
-static uint64_t *call_calls_sqlite3_bind_text_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)w[2], w[3], (void *)(uintptr_t)w[4], w[5], (void *)(uintptr_t)w[6]);
-		w += 7;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_text_8fe2458a = {call_calls_sqlite3_bind_text_8fe2458a, 7, "sqlite3_bind_text"};
-
-static uint64_t *call_calls_sqlite3_bind_text_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)callgen_arg(w, run, 0, 5), callgen_arg(w, run, 1, 5), (void *)(uintptr_t)callgen_arg(w, run, 2, 5), callgen_arg(w, run, 3, 5), (void *)(uintptr_t)callgen_arg(w, run, 4, 5));
-		w += 12;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_text_8fe2458a_args = {call_calls_sqlite3_bind_text_8fe2458a_args, 12, "sqlite3_bind_text"};
-
-static uint64_t *call_calls_sqlite3_bind_null_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_null_8fe2458a = {call_calls_sqlite3_bind_null_8fe2458a, 4, "sqlite3_bind_null"};
-
-static uint64_t *call_calls_sqlite3_bind_null_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_bind_null_8fe2458a_args = {call_calls_sqlite3_bind_null_8fe2458a_args, 6, "sqlite3_bind_null"};
-
-static uint64_t *call_calls_sqlite3_step_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_step_8fe2458a = {call_calls_sqlite3_step_8fe2458a, 3, "sqlite3_step"};
-
-static uint64_t *call_calls_sqlite3_step_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_step_8fe2458a_args = {call_calls_sqlite3_step_8fe2458a_args, 4, "sqlite3_step"};
-
-static uint64_t *call_calls_sqlite3_reset_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)w[2]);
-		w += 3;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_reset_8fe2458a = {call_calls_sqlite3_reset_8fe2458a, 3, "sqlite3_reset"};
-
-static uint64_t *call_calls_sqlite3_reset_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)callgen_arg(w, run, 0, 1));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_reset_8fe2458a_args = {call_calls_sqlite3_reset_8fe2458a_args, 4, "sqlite3_reset"};
-
-static uint64_t *call_calls_sqlite3_column_int64_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_int64_8fe2458a = {call_calls_sqlite3_column_int64_8fe2458a, 4, "sqlite3_column_int64"};
-
-static uint64_t *call_calls_sqlite3_column_int64_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_int64_8fe2458a_args = {call_calls_sqlite3_column_int64_8fe2458a_args, 6, "sqlite3_column_int64"};
-
-static uint64_t *call_calls_sqlite3_column_double_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)w[2], w[3]));
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_double_8fe2458a = {call_calls_sqlite3_column_double_8fe2458a, 4, "sqlite3_column_double"};
-
-static uint64_t *call_calls_sqlite3_column_double_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2)));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_double_8fe2458a_args = {call_calls_sqlite3_column_double_8fe2458a_args, 6, "sqlite3_column_double"};
-
-static uint64_t *call_calls_sqlite3_column_text_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_text_8fe2458a = {call_calls_sqlite3_column_text_8fe2458a, 4, "sqlite3_column_text"};
-
-static uint64_t *call_calls_sqlite3_column_text_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_text_8fe2458a_args = {call_calls_sqlite3_column_text_8fe2458a_args, 6, "sqlite3_column_text"};
-
-static uint64_t *call_calls_sqlite3_column_bytes_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_bytes_8fe2458a = {call_calls_sqlite3_column_bytes_8fe2458a, 4, "sqlite3_column_bytes"};
-
-static uint64_t *call_calls_sqlite3_column_bytes_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_bytes_8fe2458a_args = {call_calls_sqlite3_column_bytes_8fe2458a_args, 6, "sqlite3_column_bytes"};
-
-static uint64_t *call_calls_sqlite3_column_type_8fe2458a(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)w[2], w[3]);
-		w += 4;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_type_8fe2458a = {call_calls_sqlite3_column_type_8fe2458a, 4, "sqlite3_column_type"};
-
-static uint64_t *call_calls_sqlite3_column_type_8fe2458a_args(uint64_t *w, void *run) {
-	const uint64_t op = w[0];
-	do {
-		w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)callgen_arg(w, run, 0, 2), callgen_arg(w, run, 1, 2));
-		w += 6;
-	} while (callgen_next(&w, op, run));
-	return w;
-}
-const struct cheap_calls_op calls_sqlite3_column_type_8fe2458a_args = {call_calls_sqlite3_column_type_8fe2458a_args, 6, "sqlite3_column_type"};
+CALLGEN_OP(calls_sqlite3_bind_int64_8fe2458a, 5, "sqlite3_bind_int64", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)callgen_w[2], callgen_w[3], callgen_w[4]))
+CALLGEN_OP(calls_sqlite3_bind_int64_8fe2458a_args, 8, "sqlite3_bind_int64", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_int64((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 3), callgen_arg(callgen_w, callgen_run, 1, 3), callgen_arg(callgen_w, callgen_run, 2, 3)))
+CALLGEN_OP(calls_sqlite3_bind_double_8fe2458a, 5, "sqlite3_bind_double", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)callgen_w[2], callgen_w[3], callgen_double(callgen_w[4])))
+CALLGEN_OP(calls_sqlite3_bind_double_8fe2458a_args, 8, "sqlite3_bind_double", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_double((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 3), callgen_arg(callgen_w, callgen_run, 1, 3), callgen_double(callgen_arg(callgen_w, callgen_run, 2, 3))))
+CALLGEN_OP(calls_sqlite3_bind_text_8fe2458a, 7, "sqlite3_bind_text", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)callgen_w[2], callgen_w[3], (void *)(uintptr_t)callgen_w[4], callgen_w[5], (void *)(uintptr_t)callgen_w[6]))
+CALLGEN_OP(calls_sqlite3_bind_text_8fe2458a_args, 12, "sqlite3_bind_text", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_text((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 5), callgen_arg(callgen_w, callgen_run, 1, 5), (void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 2, 5), callgen_arg(callgen_w, callgen_run, 3, 5), (void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 4, 5)))
+CALLGEN_OP(calls_sqlite3_bind_null_8fe2458a, 4, "sqlite3_bind_null", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_sqlite3_bind_null_8fe2458a_args, 6, "sqlite3_bind_null", callgen_w[1] = (uint64_t)(int64_t)sqlite3_bind_null((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_sqlite3_step_8fe2458a, 3, "sqlite3_step", callgen_w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_sqlite3_step_8fe2458a_args, 4, "sqlite3_step", callgen_w[1] = (uint64_t)(int64_t)sqlite3_step((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_sqlite3_reset_8fe2458a, 3, "sqlite3_reset", callgen_w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)callgen_w[2]))
+CALLGEN_OP(calls_sqlite3_reset_8fe2458a_args, 4, "sqlite3_reset", callgen_w[1] = (uint64_t)(int64_t)sqlite3_reset((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 1)))
+CALLGEN_OP(calls_sqlite3_column_int64_8fe2458a, 4, "sqlite3_column_int64", callgen_w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_sqlite3_column_int64_8fe2458a_args, 6, "sqlite3_column_int64", callgen_w[1] = (uint64_t)(int64_t)sqlite3_column_int64((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_sqlite3_column_double_8fe2458a, 4, "sqlite3_column_double", callgen_w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)callgen_w[2], callgen_w[3])))
+CALLGEN_OP(calls_sqlite3_column_double_8fe2458a_args, 6, "sqlite3_column_double", callgen_w[1] = callgen_word(sqlite3_column_double((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2))))
+CALLGEN_OP(calls_sqlite3_column_text_8fe2458a, 4, "sqlite3_column_text", callgen_w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_sqlite3_column_text_8fe2458a_args, 6, "sqlite3_column_text", callgen_w[1] = (uint64_t)(uintptr_t)sqlite3_column_text((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_sqlite3_column_bytes_8fe2458a, 4, "sqlite3_column_bytes", callgen_w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_sqlite3_column_bytes_8fe2458a_args, 6, "sqlite3_column_bytes", callgen_w[1] = (uint64_t)(int64_t)sqlite3_column_bytes((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
+CALLGEN_OP(calls_sqlite3_column_type_8fe2458a, 4, "sqlite3_column_type", callgen_w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)callgen_w[2], callgen_w[3]))
+CALLGEN_OP(calls_sqlite3_column_type_8fe2458a_args, 6, "sqlite3_column_type", callgen_w[1] = (uint64_t)(int64_t)sqlite3_column_type((void *)(uintptr_t)callgen_arg(callgen_w, callgen_run, 0, 2), callgen_arg(callgen_w, callgen_run, 1, 2)))
 */
 import "C"
 
