@@ -218,7 +218,7 @@ func TestGarbageCounts(t *testing.T) {
 // with each call. The verdict names both.
 func TestFreesNothing(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
-	p, held, garbage := start(t, Options{Limit: 1024 * mib}), int64(1<<40), []byte(nil)
+	p, held := start(t, Options{Limit: 1024 * mib}), int64(1<<40)
 	for name, promises := range map[string]int64{"garbage of others": 32 * mib, "Held": 0} {
 		share := Share{}
 		if promises == 0 {
@@ -227,14 +227,12 @@ func TestFreesNothing(t *testing.T) {
 		t.Cleanup(OnPressure(name, share, func(int64) int64 { return promises }))
 		all := allCaches()
 		testwait.Until(t, "the verdict to know", func() bool {
-			garbage = make([]byte, 64*mib)
-			garbage = nil
+			runtime.KeepAlive(make([]byte, 64*mib)) // garbage
 			p.ask(all[len(all)-1], 32*mib, 32*mib)
 			list := resident.Process.Read(resident.Options{}).Pace.Keepers
 			return len(list) > 0 && list[len(list)-1].Name == name
 		})
 	}
-	_ = garbage
 }
 
 // TestOthersWait has a cache beside a larger one of which a call runs. It is not asked while there is no hurry, and then
