@@ -101,7 +101,7 @@ var quick = []string{"-growth=1s", "-rate=50"}
 // figures are what differs from run to run.
 var (
 	folders = regexp.MustCompile(`[^\s]*/`)
-	figures = regexp.MustCompile(`\b(?:\d+m\d+s|\d[\d.,]*(?:kB|MB|GB|B|%|s|ms| [KMG]iB)?)`)
+	figures = regexp.MustCompile(`(?:>|\b)(?:\d+m\d+s|\d[\d.,]*(?:kB|MB|GB|B|%|s|ms| [KMG]iB)?)`)
 	places  = regexp.MustCompile(`\bguestbook\.go:\d+`)
 	space   = regexp.MustCompile(`[\s-]+`)
 )
