@@ -230,7 +230,7 @@ func (e *unrecordedError) Error() string { return "nothing was recorded: " + e.w
 
 // watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
 func (r *recording) watchParts(pid int) (look, stop func()) {
-	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), program: r.path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: r.inUse, live: func() (bytes, deviation int64, ok bool) {
+	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), program: r.path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() (bytes, deviation int64, ok bool) {
 		if !r.file.Started() || r.file.Off() != "" || r.pid != 0 { // of what was in use before, nothing is known
 			return 0, 0, false
 		}
@@ -242,12 +242,12 @@ func (r *recording) watchParts(pid int) (look, stop func()) {
 	return func() { r.parts.lookNow(over) }, func() { close(over); <-ended }
 }
 
-// inUse returns what each stack has in use, or nothing before the library has begun.
-func (r *recording) inUse() []float64 {
+// inUse returns what is read of each stack, or nothing before the library has begun.
+func (r *recording) inUse(read func() ([]float64, error)) []float64 {
 	if !r.file.Started() || r.file.Off() != "" {
 		return nil
 	}
-	all, _ := r.file.InUse()
+	all, _ := read()
 	return all
 }
 

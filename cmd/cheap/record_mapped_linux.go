@@ -4,32 +4,56 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/page/heappage"
 )
 
 // leastMapped is from how many bytes on the report has what a library has mapped.
 const leastMapped = 1 << 20
 
-// mostMapped returns the place that has mapped the most addresses without malloc that are mapped at the end, and how much
-// that is.
-func (r *recording) mostMapped(process *heapprofile.Process, module string) (place string, bytes int64) {
+// mostMapped returns the place whose addresses, mapped without malloc, have grown the most until the end, or else since a quarter
+// of the time: what an allocator maps at its start, others fill. bytes is how much that is.
+func (r *recording) mostMapped(process *heapprofile.Process, module string, moments []heappage.Moment) (place string, bytes int64) {
 	sites, err := r.file.Mappings()
 	if err != nil {
 		return "", 0 // the same file was read for the rest of the report
 	}
 	b := process.NewBuilder(r.rate)
-	all := map[string]int64{}
+	all := map[string][]int64{} // by moment
 	for i := range sites {
 		at, by, _ := placeOf(b.Sample(&sites[i]), module)
 		if by != "" {
 			at += ", by " + by
 		}
-		if all[at] += int64(sites[i].AllocBytes - sites[i].FreeBytes); all[at] > bytes || all[at] == bytes && at < place {
-			place, bytes = at, all[at]
+		series := append([]int64{0}, r.parts.timeline.of(i, len(sites), func(m *timelineMoment) []float64 { return m.mapped })...)
+		series = append(series, int64(sites[i].AllocBytes-sites[i].FreeBytes))
+		if all[at] == nil {
+			all[at] = make([]int64, len(series))
 		}
+		for k, n := range series {
+			all[at][k] += n
+		}
+	}
+	grew, line, ofLine := false, "", int64(0) // the place in Go with the most
+	for at, series := range all {
+		_, by, ok := heappage.Grew(series, moments, 1)
+		if !ok {
+			by = series[len(series)-1] - series[len(series)/4]
+		}
+		if ok && !grew || ok == grew && (by > bytes || by == bytes && at < place) {
+			place, bytes, grew = at, by, ok
+		}
+		if strings.Contains(at, ".go:") && (by > ofLine || by == ofLine && at < line) {
+			line, ofLine = at, by
+		}
+	}
+	if line != "" && line != place && ofLine > bytes/4 && !strings.Contains(place, ".go:") { // a thread of an allocator
+		place += fmt.Sprintf(", and %s by %s", byteCount(ofLine), line)
 	}
 	return place, bytes
 }

@@ -35,6 +35,7 @@ type timeline struct {
 type timelineMoment struct {
 	at       time.Duration
 	inUse    []float64
+	mapped   []float64 // likewise, of File.Mappings
 	resident int64
 }
 
@@ -50,12 +51,12 @@ func (t *timeline) due() bool {
 }
 
 // addMoment adds a moment.
-func (t *timeline) addMoment(at time.Duration, inUse []float64, resident int64) {
+func (t *timeline) addMoment(m timelineMoment) {
 	if len(t.moments) == mostMoments {
 		t.apart = 2 * max(t.apart, momentsApart)
 		t.moments = everySecond(t.moments)
 	}
-	t.moments = append(t.moments, timelineMoment{at, inUse, resident})
+	t.moments = append(t.moments, m)
 }
 
 // addPoint adds a point. A look takes longer than a moment, and is made when more is resident as well.
@@ -80,12 +81,12 @@ func (t *timeline) toEnd() []heappage.Point {
 
 // of returns what a stack had in use at each moment. It is number i of so many in the list of now, to which new stacks
 // were added in front.
-func (t *timeline) of(i, stacks int) []int64 {
+func (t *timeline) of(i, stacks int, list func(*timelineMoment) []float64) []int64 {
 	var all []int64
-	for _, m := range t.moments {
-		n := 0.0
-		if at := i - (stacks - len(m.inUse)); at >= 0 {
-			n = m.inUse[at]
+	for k := range t.moments {
+		n, list := 0.0, list(&t.moments[k])
+		if at := i - (stacks - len(list)); at >= 0 {
+			n = list[at]
 		}
 		all = append(all, int64(max(n, 0)))
 	}
@@ -185,7 +186,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 		if !r.program.IsGo && stack.Thread == "threads of Go" {
 			stack.Thread = "the first thread"
 		}
-		stack.At = append(append(stack.At, t.of(i, len(sites))...), stack.InUse)
+		stack.At = append(append(stack.At, t.of(i, len(sites), func(m *timelineMoment) []float64 { return m.inUse })...), stack.InUse)
 		page.Stacks = append(page.Stacks, stack)
 		samples, at = append(samples, s), append(at, stack.At)
 	}
@@ -203,7 +204,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 		}
 	}
 	_, _, g.all = heappage.Grew(all, page.Moments, int64(r.rate))
-	g.mapped, g.mappedBy = r.mostMapped(process, module)
+	g.mapped, g.mappedBy = r.mostMapped(process, module, page.Moments)
 	r.places = page.Places
 	r.verdict, _ = r.parts.verdict(g)
 	reportVerdict(r.verdict, "the flame graph", func(label, format string, args ...any) {

@@ -82,7 +82,7 @@ func TestMostResident(t *testing.T) {
 func TestTimelineOf(t *testing.T) {
 	line := &timeline{moments: []timelineMoment{{inUse: nil}, {inUse: []float64{10}}, {inUse: []float64{5, 12}}, {inUse: []float64{-1, 7, 13}}}}
 	for i, want := range [][]int64{{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 0, 5, 7}, {0, 10, 12, 13}} {
-		if got := line.of(i, 4); !slices.Equal(got, want) {
+		if got := line.of(i, 4, func(m *timelineMoment) []float64 { return m.inUse }); !slices.Equal(got, want) {
 			t.Errorf("stack %d of 4: %d, want %d", i, got, want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestTimeline(t *testing.T) {
 		}
 		r.Time = began.Add(at)
 		line.addPoint(r)
-		line.addMoment(at, []float64{float64(at)}, int64(at)+1)
+		line.addMoment(timelineMoment{at: at, inUse: []float64{float64(at)}, resident: int64(at) + 1})
 	}
 	n := len(line.moments)
 	if n > mostMoments || n < mostMoments/2 || len(line.points) != n || line.moments[0].at != 0 {

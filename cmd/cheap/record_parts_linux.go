@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/figure"
@@ -24,6 +25,7 @@ type parts struct {
 	isGo    bool
 	live    func() (bytes, deviation int64, ok bool) // of the C heap
 	inUse   func() []float64                         // of each stack; see File.InUse
+	mapped  func() []float64                         // likewise
 
 	asked    chan chan struct{} // for a look at once; see lookNow
 	began    func() bool        // the library has begun
@@ -47,7 +49,7 @@ const (
 	// A program may end, or take most of its memory, in its first moments.
 	partsAtFirst, partsFirst = time.Second, 10 * time.Millisecond
 
-	// partsShare is the share of the time in which the list of mappings is read: one in so many.
+	// partsShare is the share of the time for which the list of mappings is read, on a processor: one in so many.
 	partsShare = 20
 
 	// leastRecorded is how long a program has run when growth is told.
@@ -82,13 +84,14 @@ func (p *parts) watch(over <-chan struct{}) {
 		p.mu.Unlock()
 		due := now > 0 && p.timeline.due()
 		if since := time.Since(last); now > 0 && since >= partsShare*took && (now > most+most/10 || since > atLeast || due) {
+			before := processorTime()
 			last = time.Now()
 			p.look()
-			took = time.Since(last)
-			now = 0 // the page has a point of the look
+			took = processorTime() - before // on a busy machine the clock says little
+			now = 0                         // the page has a point of the look
 		}
 		if due {
-			p.timeline.addMoment(time.Since(p.timeline.began), p.inUse(), now)
+			p.timeline.addMoment(timelineMoment{time.Since(p.timeline.began), p.inUse(), p.mapped(), now})
 		}
 		select {
 		case <-over:
@@ -101,6 +104,13 @@ func (p *parts) watch(over <-chan struct{}) {
 		case <-ticks.C:
 		}
 	}
+}
+
+// processorTime returns what this command has used.
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // lookNow has watch look, unless that has ended.

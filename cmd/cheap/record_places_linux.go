@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"debug/buildinfo"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,46 +24,43 @@ const mostPlaces = 5
 // in use of each sample over time, or is nil. module is the path of the program's module: a place is in its code, or in
 // package main, if any function of the stack is.
 func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places []heappage.Place) {
-	index := map[string]int{}
-	type bytesOf map[string]int64
-	callers, called := map[string]bytesOf{}, map[string]bytesOf{} // the bytes in use of each place, by its caller, and by what it has called
+	type key struct{ place, by string }
+	index := map[key]int{}
+	callers := map[key]map[string]int64{} // the bytes in use of each place, by its caller
 	for i, s := range samples {
 		place, by, caller := placeOf(s, module)
-		blocks, bytes := s.Value[2], s.Value[3]
-		n, ok := index[place]
+		k, blocks, bytes := key{place, by}, s.Value[2], s.Value[3]
+		if callers[k] == nil {
+			callers[k] = map[string]int64{}
+		}
+		callers[k][caller] += bytes
+		n, ok := index[k]
 		if !ok {
 			n = len(places)
-			index[place], callers[place], called[place] = n, bytesOf{}, bytesOf{}
-			places = append(places, heappage.Place{Name: figure.Printable(place)})
+			index[k] = n
+			places = append(places, heappage.Place{Name: figure.Printable(place), By: figure.Printable(by)})
 			if at != nil {
 				places[n].At = make([]int64, len(at[i]))
 			}
 		}
-		callers[place][caller] += bytes
-		called[place][by] += bytes
 		p := &places[n]
 		p.Bytes, p.Blocks = p.Bytes+bytes, p.Blocks+blocks
 		for m := range p.At {
 			p.At[m] += at[i][m]
 		}
 	}
-	for place, n := range index { // a caller says more than the place if it is one of several, or if all is C
-		if all := callers[place]; len(all) > 1 || !strings.Contains(place, ".go:") {
+	for k, n := range index { // a caller says more than the place if it is one of several, or if all is C
+		if all := callers[k]; len(all) > 1 || !strings.Contains(k.place, ".go:") {
 			for caller, bytes := range all {
 				if bytes > places[n].Bytes/4*3 {
 					places[n].Caller = figure.Printable(caller)
 				}
 			}
 		}
-		all := called[place]
-		names := slices.SortedFunc(maps.Keys(all), func(x, y string) int { return cmp.Or(cmp.Compare(all[y], all[x]), cmp.Compare(x, y)) })
-		if places[n].By = figure.Printable(names[0]); len(names) > 1 && names[0] != "" {
-			places[n].By += " and " + figure.Plural(len(names)-1, "other function")
-		}
 	}
 	places = slices.DeleteFunc(places, func(p heappage.Place) bool { return p.Bytes <= 0 })
 	slices.SortFunc(places, func(x, y heappage.Place) int {
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name))
+		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.By, y.By))
 	})
 	return places
 }

@@ -13,12 +13,15 @@ import (
 const (
 	mostGrowing = 5 // places that have grown until the end
 	mostPlaces  = 7 // with the others
+
+	leastMoments = 2 // in each quarter of the time
 )
 
 // Rank sets the places: those that have grown until the end, by how much, and then others, by what they have in use. One
 // block in every bytes is sampled, in the mean. It returns a sentence about the first of those that have grown, without a
 // period, or "", and by how much that has grown.
 func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
+	all = r.joined(all, every)
 	growing := 0
 	for i := range all {
 		p := &all[i]
@@ -59,6 +62,29 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 		sentence += fmt.Sprintf(", and less at %s", figure.Plural(growing-1, "other place"))
 	}
 	return sentence, p.more
+}
+
+// joined makes one place of those of one line that have grown: whatever functions it has called, it has grown by one figure.
+func (r *Recording) joined(all []Place, every int64) (list []Place) {
+	at := map[string]int{} // in list
+	for _, p := range all {
+		if _, _, ok := Grew(p.At, r.Moments, every); ok {
+			if i, ok := at[p.Name]; ok {
+				was := &list[i]
+				if p.Bytes > was.Bytes {
+					was.By, was.Caller = p.By, p.Caller
+				}
+				was.Bytes, was.Blocks, was.At = was.Bytes+p.Bytes, was.Blocks+p.Blocks, slices.Clone(was.At)
+				for m, n := range p.At {
+					was.At[m] += n
+				}
+				continue
+			}
+			at[p.Name] = len(list)
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // byFunction puts the lines of a function together, where the first one of them is.
@@ -108,6 +134,7 @@ func (r *Recording) line(p Place) string {
 // Grew reports whether what a place has in use, at each moment, has grown until the end, by how much and about since when. One
 // block in every bytes is sampled, in the mean.
 //
+//  0. Each quarter of the time has moments.
 //  1. At the end there is more than at any moment of the first three quarters of the time.
 //  2. It is more than the most of the first half, with a certainty of 95 %: samples of a level would be so many more than
 //     before in one of 20 cases, by the normal approximation with its correction for small numbers. So is the mean of the
@@ -124,6 +151,13 @@ func Grew(at []int64, moments []Moment, every int64) (since time.Duration, by in
 		return 0, 0, false
 	}
 	whole, end := moments[n-1].At, at[n-1]
+	var quarters [4]int // a busy machine may leave out moments
+	for _, m := range moments {
+		quarters[min(3, 4*m.At/max(whole, 1))]++
+	}
+	if slices.Min(quarters[:]) < leastMoments {
+		return 0, 0, false
+	}
 	var half, later int64
 	last, lasts := int64(0), int64(0) // the sum of the last quarter, and how many
 	for i, b := range at {

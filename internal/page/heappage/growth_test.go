@@ -52,6 +52,17 @@ func TestGrew(t *testing.T) {
 			t.Errorf("%s: %v since %v, %d bytes more, want %v since %v s", row.name, ok, since, more, row.grew, row.from)
 		}
 	}
+	late := append([]Moment{moments[0]}, moments[40:]...) // as on a busy machine: what there was before is not known
+	if _, _, ok := Grew(make([]int64, len(late)), late, 1); ok {
+		t.Error("nothing has grown")
+	}
+	noise := []int64{0, 70, 75, 72, 68, 74, 71, 77, 73, 69, 72, 70, 74, 76, 72, 78, 81, 79, 84, 80, 83, 82, 85, 84, 86, 88}
+	for i := range noise {
+		noise[i] *= mib
+	}
+	if _, _, ok := Grew(noise, late[:len(noise)], 1); ok {
+		t.Error("a level has grown of which only the last third is known")
+	}
 	for n := range 8 {
 		if _, _, ok := Grew(make([]int64, n), moments[:n], 1); ok {
 			t.Errorf("%d moments are enough", n)
@@ -108,6 +119,11 @@ func TestRank(t *testing.T) {
 			t.Errorf("%q of %d places, want %q", got, len(r.Places), row.want)
 		}
 		written(t, r)
+	}
+	one := []Place{place("f f.go:1", func(i int) int { return i / 2 }), place("f f.go:1", func(i int) int { return max(0, i-20) }), place("f f.go:1", func(i int) int { return max(0, 90-4*i) })}
+	one[0].By, one[1].By = "open", "read"
+	if got, by := r.Rank(one, 1); got != "C memory grew until the end at f f.go:1, by 69.0 MiB from about 3.0 s on" || by != 69*mib || len(r.Places) != 2 || r.Places[0].By != "read" {
+		t.Errorf("of one line: %q, %d bytes in %+v", got, by, r.Places)
 	}
 	lines := []Place{place("f f.go:1", func(i int) int { return 2 * i }), place("g g.go:1", func(i int) int { return i }), place("f f.go:9", func(int) int { return 9 })}
 	r.Rank(lines, 1)

@@ -302,11 +302,16 @@ func (f *File) sites(first, peaks uint64) ([]heapprofile.Site, error) {
 
 // InUse reads the bytes in use of each stack that has allocated, in the order of Sites. New stacks are put before the
 // others, so a list that was read later ends with the stacks of this one.
-func (f *File) InUse() ([]float64, error) {
+func (f *File) InUse() ([]float64, error) { return f.inUse(f.header().fields.stacks) }
+
+// Mapped is InUse for Mappings.
+func (f *File) Mapped() ([]float64, error) { return f.inUse(f.header().fields.mappingStacks) }
+
+func (f *File) inUse(first uint64) ([]float64, error) {
 	r := &reader{f: f}
 	d := &f.header().fields
 	var all []float64
-	for s := r.uint64(d.stacks); s != 0 && r.err == nil; s = r.uint64(s + d.stackAll) {
+	for s := r.uint64(first); s != 0 && r.err == nil; s = r.uint64(s + d.stackAll) {
 		all = append(all, r.float64(s+d.stackAllocs+8)-r.float64(s+d.stackAllocs+24))
 	}
 	return all, r.err
