@@ -72,7 +72,13 @@ func (j *judge) cGrowth() (Growth, bool) {
 	case !j.now.mapped:
 		of = func(p *Point) int64 { return p.parts[Unseparated] }
 	}
-	return j.past.grown(j.all, least, of)
+	g, ok := j.past.grown(j.all, least, of)
+	for i := range j.all {
+		if first := &j.all[i]; ok && j.now.time.Sub(first.time) == g.Over {
+			g.Error = int64(math.Hypot(float64(j.now.cError), float64(first.cError)))
+		}
+	}
+	return g, ok
 }
 
 // grown returns by how much the stacks have grown that have, and the standard deviation of that.

@@ -10,6 +10,7 @@ type Point struct {
 	time    time.Time
 	parts   [kinds]int64 // with what was swapped out
 	mapped  bool
+	cError  int64 // of what C has in use
 	live    int64 // of Go
 	routine int64 // goroutines
 	threads int64
@@ -25,7 +26,7 @@ func (r *Reading) Point() Point {
 // point is Point for a reading whose table is known.
 func (r *Reading) point(t *Table) Point {
 	p := Point{
-		time: r.Time, mapped: r.Mappings != nil, live: r.Go.Live, routine: r.Go.Goroutines,
+		time: r.Time, mapped: r.Mappings != nil, cError: r.C.Error, live: r.Go.Live, routine: r.Go.Goroutines,
 		threads: r.Kernel.Threads, holders: map[string]Holder{},
 	}
 	for _, part := range t.Parts {

@@ -59,9 +59,10 @@ var plantedPrograms = []planted{
 	}, AboutCache, []string{`the cache "pages"`, "for more than a second", "goroutine profile"}},
 	{"a leak in C", func(r *Reading, i int64) {
 		r.C.Live += i * 20 * mib
+		r.C.Error = (3 + i/9) * mib
 		r.C.Growing = Growing{Over: 10 * time.Second, Sites: []Site{{Library: "app", Grown: 19 * mib, GrownError: 2 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.find\n\tm.go:3\nmain.main\n\tm.go:9\n"}, {Grown: mib, Stack: "main.find\n\tm.go:2\nmain.main\n"}, {Grown: mib, Stack: "x"}}}
 		r.more(i * 20 * mib)
-	}, AboutCGrows, []string{"C: 200 MiB in use and growing by 180 MiB in 1m30s", "the most in main.find m.go:2, called by main.main (app) by 19.0 MiB ± 2.00 MiB in 10s, and less in 1 other place"}},
+	}, AboutCGrows, []string{"C: 200 MiB ± 4.00 MiB in use and growing by 180 MiB ± 5.00 MiB in 1m30s", "the most in main.find m.go:2, called by main.main (app) by 19.0 MiB ± 2.00 MiB in 10s, and less in 1 other place"}},
 	{"a leak in C, while a place that was looked at has grown by a tenth of it", func(r *Reading, i int64) {
 		r.C.Live += i * 20 * mib
 		r.C.Growing = Growing{Over: 10 * time.Second, Sites: []Site{{Library: "app", Grown: 2 * mib, Stack: "main.innocent\n"}}}
