@@ -57,7 +57,7 @@ type Options struct {
 //	              the page, which reads all.json every two seconds while it is open
 //	all.json      all tables, and the verdict
 //	all.txt       all tables as text
-//	X.json        table X alone, likewise: resident, process, mappings, totals, pace, caches, heaps,
+//	X.json        table X alone, likewise: resident, process, threads, mappings, totals, pace, caches, heaps,
 //	              classes, accounts, pools; in a program that imports module cmem, cmem and libraries
 //	X.txt         the same as text; resident.txt begins with the verdict
 //	arenas.json   what each arena of malloc has; arenas.txt as text. Threads that allocate wait meanwhile

@@ -60,6 +60,7 @@ type row struct {
 	library *libraryFigures
 	part    *resident.Part
 	cache   *pace.CacheStats
+	threads *resident.Threads
 }
 
 // A tableSpec is what a Table is made of: metrics with the same labels, and where their values come

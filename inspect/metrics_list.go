@@ -86,6 +86,24 @@ var tableSpecs = []tableSpec{
 		},
 	},
 	{
+		name: "threads", title: "Threads",
+		about:  "Threads of the process by who has begun them: Go, or a library, or a function of C in the program, where glibc says so. The list of mappings tells it, so metrics have what the last look at that has shown.",
+		labels: []string{"by"},
+		rows: func(s *snapshot, emit func([]string, row)) {
+			for i := range s.reading.Threads {
+				emit([]string{s.reading.Threads[i].By}, row{threads: &s.reading.Threads[i]})
+			}
+		},
+		columns: []column{
+			gauge("cheap_threads", "threads", "threads", "Threads.",
+				func(r *row) float64 { return float64(r.threads.Count) }),
+			gauge("cheap_threads_idle", "threads", "idle", "Of these, threads that sleep.",
+				func(r *row) float64 { return float64(r.threads.Idle) }),
+			gauge("cheap_threads_stack_bytes", "bytes", "stacks", "Resident bytes of their stacks, without 16 KiB for each in the kernel.",
+				func(r *row) float64 { return float64(r.threads.Stacks) }),
+		},
+	},
+	{
 		name: "totals", title: "Totals",
 		about: "All heaps together, and what package own keeps of owners. The first six are defined as the statistics of jemalloc of the same names.",
 		rows:  func(s *snapshot, emit func([]string, row)) { emit(nil, row{}) },

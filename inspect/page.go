@@ -104,7 +104,7 @@ var questions = []struct {
 	id, short, title string
 	tables           []string
 }{
-	{"for", "What for", "What is it for?", []string{"resident", "process", "mappings"}},
+	{"for", "What for", "What is it for?", []string{"resident", "process", "threads", "mappings"}},
 	{"who", "Who", "Who made it?", []string{"suspects", "pools", "accounts"}},
 	{"collector", "Collector", "What does the collector do?", []string{"pace", "caches"}},
 	{"c", "C", "What does C hold?", []string{"growth", "libraries", "cmem"}},

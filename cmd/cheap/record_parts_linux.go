@@ -144,7 +144,7 @@ func (p *parts) look() {
 		return
 	}
 	p.lookForPrograms()
-	r := &resident.Reading{Time: time.Now(), Mappings: m}
+	r := &resident.Reading{Time: time.Now(), Mappings: m, Threads: m.Threads}
 	r.C.Live, r.C.Error, r.C.Known = p.live()
 	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid)); err == nil {
 		r.Kernel.Threads = procfs.Count(status, "Threads")

@@ -39,11 +39,22 @@ struct begin {
 	const struct cmem_stack *maker;
 };
 
+// begun has the function that the thread began with, and its argument. Package resident finds it by the mark, in the
+// end of the stack, where the C library has the variables of a thread.
+static __thread volatile struct {
+	uint64_t mark;
+	void *(*f)(void *);
+	void *arg;
+} begun __attribute__((tls_model("initial-exec")));
+
 // begin_thread is called in the new thread. It has no frame when it calls f.
 static void *begin_thread(void *p) {
 	struct begin b = *(struct begin *)p;
 	cmem_next.free(p);
 	cmem_maker = b.maker;
+	begun.mark = 0x6d656d2062656775;
+	begun.f = b.f;
+	begun.arg = b.arg;
 	return b.f(b.arg);
 }
 

@@ -44,7 +44,7 @@ var imports = map[string][]string{
 	"internal/mem/span":          {"internal/watch/gcwatch", "internal/mem/osmem"},
 	"internal/watch/cgroup":      {"internal/watch/procfs"},
 	"internal/watch/resident": {
-		"internal/mem/account", "internal/watch/census", "internal/watch/cgroup", "internal/page/figure", "internal/mem/osmem", "internal/watch/procfs", "internal/mem/span", "golang.org/x/sys/unix",
+		"internal/mem/account", "internal/watch/census", "internal/watch/cgroup", "internal/page/figure", "internal/page/symbols", "internal/mem/osmem", "internal/watch/procfs", "internal/mem/span", "golang.org/x/sys/unix",
 	},
 	"internal/watch/guard":  {"internal/watch/gcwatch", "internal/mem/osmem", "internal/watch/sample", "internal/mem/span"},
 	"internal/heap/fill":    {},

@@ -21,10 +21,11 @@ import (
 //
 // Headers are read by the kernel. malloc takes no lock, and nothing else of the memory is looked at.
 type blocks struct {
-	pid    int
-	reads  int             // so far
-	arenas map[uint64]bool // the addresses of arenas
-	unread bool            // a header was not read: the kernel does not permit it, or there are too many
+	pid      int
+	goThread uint64          // the number of a thread that Go has begun, or 0
+	reads    int             // so far
+	arenas   map[uint64]bool // the addresses of arenas
+	unread   bool            // a header was not read: the kernel does not permit it, or there are too many
 
 	// What began in a mapping and goes on in the next ones, which differ in how they are locked or advised.
 	until   uint64 // where it ends

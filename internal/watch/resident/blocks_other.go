@@ -5,11 +5,16 @@ package resident
 import "github.com/cheapgo/cheap/internal/watch/procfs"
 
 type blocks struct {
-	pid    int
-	arenas map[uint64]bool
-	unread bool
+	pid      int
+	goThread uint64
+	arenas   map[uint64]bool
+	unread   bool
 }
 
 func (*blocks) in(*procfs.Mapping, uint64) (f ofMalloc) { return f }
 
+func (*blocks) threads(*Mappings, string) []Threads { return nil }
+
 func (*blocks) close() {}
+
+func goThread() uint64 { return 0 }

@@ -12,7 +12,7 @@ import (
 // faults is rule 4.
 func (j *judge) faults() (list []Verdict) {
 	for _, rule := range []func() (Verdict, bool){
-		j.mallocFree, j.tooSmall, j.goIdle, j.goGarbage, j.goStacks, j.threadStacks, j.cheapIdle, j.swapped, j.keeper,
+		j.mallocFree, j.tooSmall, j.goIdle, j.goGarbage, j.goStacks, j.threadStacks, j.idleThreads, j.cheapIdle, j.swapped, j.keeper,
 	} {
 		if v, ok := rule(); ok {
 			list = append(list, v)
@@ -206,14 +206,58 @@ func (j *judge) threadStacks() (v Verdict, ok bool) {
 
 // threads is the verdict about stacks of threads.
 func (j *judge) threads(n int64, growing string) Verdict {
-	count := "threads"
+	count, most := "threads", Threads{By: "Go"}
 	if j.r.Kernel.Threads > 0 {
 		count = fmt.Sprint(j.r.Kernel.Threads, " threads")
 	}
+	for _, t := range j.r.Threads {
+		if t.Stacks > most.Stacks {
+			most = t
+		}
+	}
+	if most.Count > 0 {
+		count += fmt.Sprintf(", most of them begun by %s,", most.By)
+	}
 	return Verdict{
 		About: AboutThreads, Bytes: n, Sentence: fmt.Sprintf("%s have %s of stacks%s", count, text(j.t.whole(ThreadStacks)), growing),
-		Do: "bound how many goroutines call C at a time: one that blocks there has a thread; or a library has started them",
+		Do: bound(most.By),
 	}
+}
+
+const (
+	// So many threads are a fault if they sleep, are more than eight for each processor, and have this share of the whole.
+	leastIdle, idleShare = 100, 16
+
+	// kernelStack is the stack that the kernel has for each thread. It is charged to the container, and not resident.
+	kernelStack = 16 << 10
+)
+
+// idleThreads: a library, or Go, has begun many threads that sleep. Those of Go may sleep in C, where somebody needs them.
+func (j *judge) idleThreads() (v Verdict, ok bool) {
+	for _, t := range j.r.Threads {
+		n := t.Idle
+		if t.By == "Go" && j.isOther() {
+			continue
+		} else if t.By == "Go" {
+			n -= j.r.Go.Outside
+		}
+		if held := t.Stacks + t.Count*kernelStack; n >= max(leastIdle, 8*j.r.Kernel.CPUs) && held > max(v.Bytes, j.whole/idleShare) {
+			v, ok = Verdict{About: AboutThreads, Bytes: held, Do: bound(t.By)}, true
+			v.Sentence = fmt.Sprintf("%s has begun %d threads, %d of them idle, with %s of stacks, and %s in the kernel", t.By, t.Count, n, text(t.Stacks), text(t.Count*kernelStack))
+		}
+	}
+	return v, ok
+}
+
+// bound says how to have fewer threads of somebody.
+func bound(by string) string {
+	switch {
+	case by == "Go":
+		return "bound how many goroutines call C, or read files, at a time: Go keeps a thread for each that has blocked there at once"
+	case strings.Contains(by, "omp"):
+		return "set OMP_NUM_THREADS, or OMP_THREAD_LIMIT where the library sets the number, and bound how many goroutines call it at a time: OpenMP keeps a team of threads for each thread that has called it"
+	}
+	return "bound how many goroutines call " + by + " at a time, or how many threads it may begin"
 }
 
 func (j *judge) cheapIdle() (v Verdict, ok bool) {

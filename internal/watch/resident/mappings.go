@@ -19,6 +19,19 @@ type Mappings struct {
 
 	Arenas int64 // how many arenas malloc has beside its first one, as far as is known
 	Unread bool  // not all headers of malloc were read, so its blocks may be among what is anonymous
+
+	// Threads are those of the process, by who has begun them, the most first; nil if that was not read.
+	Threads []Threads
+
+	stacks, files []procfs.Mapping // of threads, and of files, in the order of addresses
+}
+
+// Threads are threads that one library, or function, has begun.
+type Threads struct {
+	By     string // a file, "the program: " and a function of C, "Go", or "unknown"
+	Count  int64
+	Idle   int64 // of Count, those that sleep
+	Stacks int64 // resident bytes of their stacks
 }
 
 // A Sum is the sum over the mappings of one name, in bytes.
@@ -138,6 +151,13 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 			}
 		}
 		m.count(byName, is, name, v)
+		switch {
+		case is == isThread && v.Name != "[stack]",
+			is == isAnonymous && v.Name == "" && v.Write && v.End-v.Start >= leastStack && i > 0 && inaccessible(&all[i-1]) && all[i-1].End == v.Start: // maybe
+			m.stacks = append(m.stacks, v)
+		case strings.HasPrefix(v.Name, "/"):
+			m.files = append(m.files, v)
+		}
 	}
 	for _, s := range byName {
 		m.List = append(m.List, *s)

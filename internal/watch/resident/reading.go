@@ -16,6 +16,7 @@ type Reading struct {
 	Pools    []Holder // of package own, with the sizes that they declare, and accounts of package pace
 	Heaps    []Holder // of package cheap
 	Pace     Pace
+	Threads  []Threads // as the last list of mappings has shown them
 }
 
 // Pace is what package pace knows. It is zero before pace is started, but for Keepers.
@@ -42,6 +43,7 @@ type Kernel struct {
 	Shared    int64 // shared memory, and files of tmpfs that are mapped
 	Swap      int64 // anonymous bytes that were swapped out
 	Threads   int64 // a count
+	CPUs      int64 // processors that the process may use, a count
 }
 
 // Go is what the runtime says.
@@ -53,6 +55,7 @@ type Go struct {
 	Live       int64 // objects that the last collection found reachable
 	Percent    int   // GOGC, -1 if it is off
 	Goroutines int64 // a count
+	Outside    int64 // of these, goroutines in C or in a call of the system
 }
 
 // Cheap is what package cheap has of the system.

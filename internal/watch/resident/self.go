@@ -20,7 +20,7 @@ func ReadMappings() *Mappings {
 	}
 	defer f.Close()
 	program, _ := os.Readlink("/proc/self/exe")
-	b := blocks{pid: os.Getpid()}
+	b := blocks{pid: os.Getpid(), goThread: goThread()}
 	p := Classifier{Program: program, OfCheap: ofCheap, Malloc: b.in}
 	if strconv.IntSize == 64 {
 		p.InGo = InGoHeap
@@ -50,6 +50,8 @@ func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
 	m := p.Sum(f)
 	if m != nil {
 		m.Arenas, m.Unread = int64(len(b.arenas)), b.unread
+		m.Threads = b.threads(m, p.Program)
+		m.stacks, m.files = nil, nil
 	}
 	return m
 }

@@ -78,7 +78,7 @@ const leastFault = 16 << 20
 //     full of it after a while, and it hides neither growth nor a fault.
 //  3. Something grows steadily: see points.go. Of several, the one that has grown the most.
 //  4. A part that should be small is a quarter of the whole, and 16 MiB: see held.go. Of several, the
-//     largest.
+//     largest. A hundred idle threads may be less.
 //  5. Half of the whole is of nobody.
 //  6. Nothing stands out; what is named holds the most.
 func Judge(r *Reading, past *History) Verdict {

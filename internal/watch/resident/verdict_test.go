@@ -190,7 +190,17 @@ var plantedPrograms = []planted{
 	{"threads with large stacks", func(r *Reading, i int64) {
 		r.Kernel.Threads = 700
 		r.Mappings = &Mappings{All: Sum{Resident: 200 * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Resident: 180 * mib, is: isThread}}}
-	}, AboutThreads, []string{"700 threads have 180 MiB"}},
+		r.Threads = []Threads{{"libx.so", 600, 0, 150 * mib}, {"Go", 100, 90, 30 * mib}}
+	}, AboutThreads, []string{"700 threads, most of them begun by libx.so, have 180 MiB", "goroutines call libx.so at a time"}},
+	{"idle threads of OpenMP", func(r *Reading, i int64) {
+		r.Threads = []Threads{{"libgomp.so.1", 448, 440, 4 * mib}, {"Go", 200, 190, mib}}
+		r.Go.Outside = 100
+	}, AboutThreads, []string{"libgomp.so.1 has begun 448 threads, 440 of them idle, with 4.00 MiB of stacks, and 7.00 MiB in the kernel", "OMP_NUM_THREADS"}},
+	{"healthy, with many threads that have work, or a machine with many processors", func(r *Reading, i int64) {
+		r.Kernel.CPUs = 64
+		r.Threads = []Threads{{"libgomp.so.1", 448, 448, 4 * mib}, {"Go", 700, 690, 9 * mib}}
+		r.Go.Outside = 600
+	}, AboutNothing, nil},
 	{"wasm that grows", func(r *Reading, i int64) {
 		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Resident: 30 * i * mib, is: isSandbox}}}
 	}, AboutMappingGrows, []string{"wasm", "growing"}},

@@ -2,6 +2,7 @@ package resident
 
 import (
 	"cmp"
+	"runtime"
 	"runtime/metrics"
 	"slices"
 	"sync"
@@ -29,6 +30,8 @@ type Watcher struct {
 
 	stacks tracker
 	look   looked
+
+	threads []Threads // of the last list of mappings
 
 	pace func() Pace // see SetPace
 }
@@ -134,6 +137,10 @@ func (w *Watcher) read(o Options) *Reading {
 			Records: census.ReadStore() + osmem.ReadCounts().Mapped,
 		}
 	}
+	if o.Mappings != nil {
+		w.threads = o.Mappings.Threads
+	}
+	r.Threads = w.threads
 	w.readHolders(r)
 	w.readC(r, o.Sites)
 	w.readMalloc(r, o.Look)
@@ -165,6 +172,7 @@ func readKernel() (k Kernel) {
 		k = Kernel{Anonymous: n("RssAnon"), File: n("RssFile"), Shared: n("RssShmem"), Swap: n("VmSwap"), Resident: n("VmRSS"), Threads: procfs.Count(text, "Threads")}
 		return 0
 	})
+	k.CPUs = int64(runtime.NumCPU())
 	if sum := k.Anonymous + k.File + k.Shared; sum > 0 {
 		k.Resident = sum
 	} else if k.Resident > 0 { // Linux before 4.5
@@ -187,6 +195,7 @@ const (
 	heapLive
 	gogcPercent
 	goroutines
+	outside
 	metricCount
 )
 
@@ -195,6 +204,7 @@ var metricNames = [metricCount]string{
 	heapObjects: "/memory/classes/heap/objects:bytes", heapUnused: "/memory/classes/heap/unused:bytes", heapFree: "/memory/classes/heap/free:bytes",
 	heapStacks: "/memory/classes/heap/stacks:bytes", osStacks: "/memory/classes/os-stacks:bytes",
 	heapLive: "/gc/heap/live:bytes", gogcPercent: "/gc/gogc:percent", goroutines: "/sched/goroutines:goroutines",
+	outside: "/sched/goroutines/not-in-go:goroutines",
 }
 
 // Collections returns how often the collector has run, and one more.
@@ -221,7 +231,7 @@ func (w *Watcher) readGo() Go {
 		}
 		return 0 // not in this version of Go
 	}
-	g := Go{Objects: n(heapObjects), Idle: n(heapUnused) + n(heapFree), Stacks: n(heapStacks) + n(osStacks), Live: n(heapLive), Goroutines: n(goroutines)}
+	g := Go{Objects: n(heapObjects), Idle: n(heapUnused) + n(heapFree), Stacks: n(heapStacks) + n(osStacks), Live: n(heapLive), Goroutines: n(goroutines), Outside: n(outside)}
 	g.Runtime = max(0, n(memoryTotal)-n(memoryReleased)-g.Objects-g.Idle-g.Stacks)
 	if g.Percent = int(n(gogcPercent)); g.Percent > 1<<31-1 || g.Percent < 0 {
 		g.Percent = -1 // off, which the metric shows as the largest number

@@ -61,6 +61,12 @@ func Frame(s Screen) []string {
 		out = append(append(out, lines...), "")
 	}
 
+	threads := v.list("threads", "THREADS OF", "cheap_threads", []column{
+		{"THREADS", "cheap_threads", 9, false}, {"IDLE", "cheap_threads_idle", 9, false}, {"STACKS", "cheap_threads_stack_bytes", 9, false},
+	}, width)
+	if len(threads) == 2 {
+		threads = nil // only Go's
+	}
 	lists := [][]string{
 		v.list("pools", "POOL", "cheap_pool_live_bytes", []column{
 			{"OWNERS", "cheap_pool_live", 9, false}, {"BYTES", "cheap_pool_live_bytes", 9, false},
@@ -77,6 +83,7 @@ func Frame(s Screen) []string {
 		v.list("accounts", "ACCOUNT", "cheap_account_held_bytes", []column{
 			{"RESOURCES", "cheap_account_live", 9, false}, {"BYTES", "cheap_account_held_bytes", 9, false}, {"LIMIT", "cheap_account_limit_bytes", 9, false},
 		}, width),
+		threads,
 		v.list("caches", "CACHE", "cheap_cache_asked_bytes_total", []column{
 			{"ASKED", "cheap_cache_asked_bytes_total", 9, false}, {"FREED", "cheap_cache_freed_bytes_total", 9, false}, {"TIME", "cheap_cache_seconds_total", 9, false},
 		}, width),

@@ -4,7 +4,8 @@
 package main
 
 /*
-#cgo LDFLAGS: -lpthread
+#cgo LDFLAGS: -lpthread -ldl
+#include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
@@ -62,6 +63,18 @@ static void in_threads(int n, bool by_turns) {
 		pthread_create(&threads[i], NULL, busy, &all);
 	for (int i = 0; i < n; i++)
 		pthread_join(threads[i], NULL);
+}
+
+static void nothing(void *unused) { (void)unused; }
+
+// openmp calls a library of OpenMP, as many threads do. It reports false if there is none.
+static bool openmp(const char *threads) {
+	setenv("OMP_NUM_THREADS", threads, 1);
+	void *library = dlopen("libgomp.so.1", RTLD_NOW);
+	void (*parallel)(void (*)(void *), void *, unsigned, unsigned) = library == NULL ? NULL : dlsym(library, "GOMP_parallel");
+	if (parallel != NULL)
+		parallel(nothing, NULL, 0, 0);
+	return parallel != NULL;
 }
 
 static pthread_barrier_t waits;
@@ -245,6 +258,27 @@ var programs = map[string]func(step int){
 			n = 8
 		}
 		C.deep_threads(n)
+	}),
+	"openmp": once(func() {
+		team := C.CString("16") // as on a machine with as many processors
+		if followed {
+			team = C.CString("1")
+		}
+		var called sync.WaitGroup
+		for range 64 {
+			called.Add(1)
+			go func() {
+				runtime.LockOSThread()
+				if !bool(C.openmp(team)) {
+					fmt.Fprintln(os.Stderr, "no libgomp.so.1")
+				}
+				called.Done()
+				called.Wait()
+				select {}
+			}()
+		}
+		called.Wait()
+		time.Sleep(100 * time.Millisecond) // they wait busily at first
 	}),
 	"heap": func(int) {
 		h := theHeap()
