@@ -57,7 +57,7 @@ var tableSpecs = []tableSpec{
 				func(r *row) float64 { return float64(r.all.reading.Kernel.Threads) }),
 			gauge("cheap_cgroup_charged_bytes", "bytes", "charged", "Bytes that the cgroup is charged: of all its processes, and of files that are cached.",
 				func(r *row) float64 { return float64(r.all.reading.Cgroup.Charged) }),
-			gauge("cheap_cgroup_limit_bytes", "bytes", "limit", "Its limit, or 0.",
+			gauge("cheap_cgroup_limit_bytes", "bytes", "limit", "Its limit, memory.max or memory.high if that is less, or 0.",
 				func(r *row) float64 { return float64(r.all.reading.Cgroup.Limit) }),
 			gauge("cheap_cgroup_high_bytes", "bytes", "high", "The bytes from which on the kernel slows it down, or 0.",
 				func(r *row) float64 { return float64(r.all.reading.Cgroup.High) }),

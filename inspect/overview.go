@@ -96,7 +96,11 @@ func (s *snapshot) faults() (list []string) {
 		add("Package pace cannot read the limit of the container: %v. Set Options.Limit.", err)
 	}
 	if group.Limit > 0 && group.Charged-group.Cache > group.Limit/20*19 {
-		add("The limit of the container is near: it is charged %s of %s, and can drop %s of them.", text(group.Charged), text(group.Limit), text(group.Cache))
+		slow := ""
+		if group.High == group.Limit {
+			slow = "; above it the kernel slows the program down"
+		}
+		add("The limit of the container is near: it is charged %s of %s, and can drop %s of them"+slow+".", text(group.Charged), text(group.Limit), text(group.Cache))
 	}
 	var live, unsized int64
 	for i := range s.pools {
@@ -127,6 +131,9 @@ func (s *snapshot) hints() (list []string) {
 	case strings.Contains(s.verdict.Do, "import module cmem"):
 	case !has && s.parts.Of(resident.MallocAll)+s.parts.Of(resident.Unseparated)+s.parts.Of(resident.CInUse) > max(much, s.parts.Resident/4):
 		list = append(list, "Nobody counts what C libraries allocate. Import module cmem to see which, and from which lines.")
+	}
+	if err := s.reading.Cgroup.Unread; err != nil && s.pace.Unread == nil {
+		list = append(list, fmt.Sprintf("The limit of the container, if there is one, cannot be read: %v.", err))
 	}
 	if s.allocated >= much && sample.Rate() == 0 {
 		list = append(list, "Stacks of the blocks of heaps are not recorded: inspect.SetRate(inspect.DefaultRate) does it from then on.")

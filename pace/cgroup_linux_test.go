@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/watch/cgroup"
 )
 
 // fileWriter returns a function that writes files below root.
@@ -74,6 +76,10 @@ func TestCgroupLimit(t *testing.T) {
 				t.Errorf("the limit is %d, want %d", least.Load(), row.limit)
 			}
 			if row.limit != 0 {
+				from := u.(*cgroupUsage).from(row.limit)
+				if text := row.files[strings.TrimPrefix(from, root+"/sys/fs/cgroup/")]; cgroup.Number([]byte(text)) != row.limit {
+					t.Errorf("the limit is said to be in %s, which has %q", from, text)
+				}
 				return
 			}
 			if row.files == nil && err == nil {

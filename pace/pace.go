@@ -208,6 +208,10 @@ type Stats struct {
 	// runtime's limit, which this package then leaves alone until SetLimit.
 	GoLimit int64
 
+	// LimitFrom is the file that has Limit, such as /sys/fs/cgroup/memory.high, above which the kernel slows the
+	// process down. It is "" if Limit is that of Options, of SetLimit or of the runtime, or 0.
+	LimitFrom string
+
 	// Unread says why the limits of cgroups could not be read for Options.LimitFromEnvironment. It is nil if they
 	// could, or were not asked for.
 	Unread error
@@ -239,8 +243,13 @@ func ReadStats() Stats {
 	if p.metered.Load() && p.gauge.room != noBound {
 		st.Used, st.Room = p.gauge.used, max(0, p.gauge.room)
 	}
-	p.mu.Unlock()
 	st.Limit, st.GoLimit, st.Unread = p.most(), p.goLimit.Load(), p.unread
+	for _, u := range p.usages {
+		if m, ok := u.(*cgroupUsage); ok && st.Limit == p.cgroups.Load() {
+			st.LimitFrom = m.from(st.Limit)
+		}
+	}
+	p.mu.Unlock()
 	return st
 }
 
@@ -252,8 +261,11 @@ func (s Stats) Decision() string {
 	}
 	const mib = 1 << 20
 	room, due := "", "never"
+	if s.LimitFrom != "" {
+		room = fmt.Sprintf("%s has the limit of %d MiB; ", s.LimitFrom, s.Limit/mib)
+	}
 	if s.Used > 0 {
-		room = fmt.Sprintf("room for %d MiB; ", s.Room/mib)
+		room += fmt.Sprintf("room for %d MiB; ", s.Room/mib)
 	}
 	if s.Due != noBound {
 		due = fmt.Sprintf("at %d MiB reclaimable, of which there are %d", s.Due/mib, s.Reclaimable/mib)

@@ -95,6 +95,16 @@ func (m *cgroupUsage) refresh() {
 
 func (m *cgroupUsage) shared() bool { return true }
 
+// from returns the file that has a limit, or "".
+func (m *cgroupUsage) from(limit int64) string {
+	for _, g := range m.groups {
+		if g.limit == limit {
+			return g.bound.File()
+		}
+	}
+	return ""
+}
+
 // read returns the figures of the cgroup that has least room.
 func (m *cgroupUsage) read() (used, limit int64) {
 	if time.Now().After(m.next) {

@@ -72,11 +72,14 @@ func smaller(a, b int64) int64 {
 
 // A Bound is what a cgroup may be charged: its limit, or memory.high of version 2, above which the kernel slows
 // its processes down. A nil Bound is one that cannot be read.
-type Bound struct{ limit, high *procfs.File }
+type Bound struct {
+	limit, high *procfs.File
+	dir         Dir
+}
 
 // OpenBound opens the files of the bound, or returns nil.
 func (d *Dir) OpenBound() *Bound {
-	b := &Bound{limit: d.Open(d.Limit)}
+	b := &Bound{limit: d.Open(d.Limit), dir: *d}
 	if b.limit == nil {
 		return nil
 	}
@@ -97,6 +100,14 @@ func (b *Bound) Read(was int64) int64 {
 		}
 		return smaller(Number(text), b.high.Read(Number))
 	})
+}
+
+// File returns the path of the file that has the bound, as it is now.
+func (b *Bound) File() string {
+	if high := b.high.Read(Number); high != 0 && high == b.Read(0) {
+		return b.dir.Path + "/memory.high"
+	}
+	return b.dir.Path + "/" + b.dir.Limit
 }
 
 // Unread returns why the limits of cgroups cannot be read, or nil if they can: a sandbox such as gVisor may not

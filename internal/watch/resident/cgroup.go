@@ -10,22 +10,24 @@ import (
 
 // cgroups reads what the memory cgroups of the process are charged. One goroutine at a time uses it.
 type cgroups struct {
-	all  []*group
-	text [8192]byte // of memory.stat
+	all    []*group
+	unread error
+	text   [8192]byte // of memory.stat
 }
 
 // A group has the files of a cgroup. Those that are not there are nil.
 type group struct {
-	dir                                              cgroup.Dir
-	usage, limit, high, swap, stat, events, pressure *procfs.File
+	dir                                       cgroup.Dir
+	bound                                     *cgroup.Bound
+	usage, high, swap, stat, events, pressure *procfs.File
 }
 
 // openCgroups opens the files of the cgroup of the process and of those around it. root is the root of the
 // file system.
 func openCgroups(root string) *cgroups {
-	c := new(cgroups)
+	c := &cgroups{unread: cgroup.Unread(root)}
 	for _, d := range cgroup.Dirs(root) {
-		g := &group{dir: d, usage: d.Open(d.Usage), limit: d.Open(d.Limit), stat: d.Open("memory.stat")}
+		g := &group{dir: d, usage: d.Open(d.Usage), bound: d.OpenBound(), stat: d.Open("memory.stat")}
 		if g.usage == nil {
 			continue
 		}
@@ -44,14 +46,15 @@ func openCgroups(root string) *cgroups {
 func (c *cgroups) read() (r Cgroup) {
 	var least *group
 	for _, g := range c.all {
-		limit, charged := g.limit.Read(cgroup.Number), g.usage.Read(cgroup.Number)
+		limit, charged := g.bound.Read(0), g.usage.Read(cgroup.Number)
 		if least == nil || limit != 0 && (r.Limit == 0 || limit-charged < r.Limit-r.Charged) {
 			least, r = g, Cgroup{Known: true, Charged: charged, Limit: limit}
 		}
 	}
-	if least != nil {
-		c.readParts(least, &r)
+	if least == nil {
+		return Cgroup{Unread: c.unread}
 	}
+	c.readParts(least, &r)
 	return r
 }
 

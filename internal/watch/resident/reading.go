@@ -113,7 +113,7 @@ type Holder struct {
 type Cgroup struct {
 	Known   bool
 	Charged int64
-	Limit   int64 // 0 if there is none
+	Limit   int64 // memory.max, or memory.high if that is less; 0 if there is none
 	High    int64 // from here on the kernel slows the processes down; 0 if there is none
 	Swap    int64
 
@@ -125,4 +125,6 @@ type Cgroup struct {
 
 	OOM, OOMKills int64   // how often the limit was met without a way out; how many processes were killed
 	Pressure      float64 // the percentage of the last 10 seconds in which a process waited for memory
+
+	Unread error // why no limit can be read, or nil
 }
