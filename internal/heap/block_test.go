@@ -65,9 +65,7 @@ func TestWriteAfterFreeInPlace(t *testing.T) {
 				continue
 			}
 			h, err := New(Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			l := h.NewLocal()
 			var blocks []unsafe.Pointer
 			for range 64 {

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/census"
@@ -77,9 +78,7 @@ func compareCensus(t *testing.T, o Options) {
 	var before, after census.Heaps
 	readHeaps(&before)
 	large := found(h).LargeMallocs
-	if err := h.Destroy(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.Destroy())
 	if c := found(h); c != nil {
 		t.Errorf("readHeaps found %+v, which is destroyed", c)
 	}

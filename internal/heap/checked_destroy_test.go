@@ -54,9 +54,7 @@ func TestHammerCheckedDestroy(t *testing.T) {
 	}()
 	for round := range testheap.HammerRounds(6) {
 		h, err := New(Options{Check: CheckBlocks + CheckLevel(round%2), Quarantine: 100_000 * (round % 3)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		var wg sync.WaitGroup
 		var ready atomic.Int32
 		for g := range 4 {
@@ -95,9 +93,7 @@ func TestHammerCheckedDestroy(t *testing.T) {
 		for ready.Load() < 4 {
 			runtime.Gosched()
 		}
-		if err := h.DestroyAll(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.DestroyAll())
 		wg.Wait()
 		if h.locals != nil || h.checked.local != nil {
 			t.Error("a destroyed heap has a cache")
@@ -110,9 +106,7 @@ func TestHammerCheckedDestroy(t *testing.T) {
 	if s := bystander.Stats(); s.Blocks != 0 || s.Bytes != 0 {
 		t.Errorf("%+v", s)
 	}
-	if err := bystander.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, bystander.Destroy())
 }
 
 // recoverNothing is deferred where nothing may panic.

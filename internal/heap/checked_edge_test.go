@@ -94,9 +94,7 @@ func TestCheckedStale(t *testing.T) {
 		for range 300 {
 			stale = append(stale, h.Malloc(size))
 		}
-		if err := h.DestroyAll(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, h.DestroyAll())
 		h = newCheckedHeap(t, Options{Check: CheckStacks})
 		live := map[unsafe.Pointer]bool{}
 		for range 20 {
@@ -284,8 +282,6 @@ func TestCheckedDestroyFree(t *testing.T) {
 		if !ok || !strings.Contains(m.Reason, want) {
 			t.Errorf("%v does not say %q", m, want)
 		}
-		if err := h.DestroyAll(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.DestroyAll())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestCheckedModel does random operations by several goroutines, and compares contents and
@@ -104,9 +105,7 @@ func TestCheckedModel(t *testing.T) {
 		if n := len(h.checked.known); n != 0 {
 			t.Errorf("%d blocks are still known", n)
 		}
-		if err := h.Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.Destroy())
 	}
 }
 
@@ -127,9 +126,7 @@ func TestCheckedLimit(t *testing.T) {
 		}
 		h.Free(p)
 	}
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }
 
 // A reclaimer is a Pacer that counts the calls of Reclaim. The first one frees a block.

@@ -17,9 +17,7 @@ import (
 func newCheckedHeap(t testing.TB, o Options) *Heap {
 	t.Helper()
 	h, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() {
 		if testcall.Catch(func() { h.DestroyAll() }) == nil {
 			return
@@ -220,9 +218,7 @@ func TestCheckedGoesOn(t *testing.T) {
 	if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 {
 		t.Errorf("%+v", s)
 	}
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }
 
 // TestQuarantineOrder makes the quarantine larger when blocks have left it. The oldest leave first still.

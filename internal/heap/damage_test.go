@@ -43,9 +43,7 @@ func TestDamageNamed(t *testing.T) {
 
 func testDamageNamed(t *testing.T, way func(l *Local), size, from, n int, last bool) {
 	h, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.DestroyAll()
 	l := h.NewLocal()
 	defer l.Destroy()

@@ -28,9 +28,7 @@ func TestDestroyLive(t *testing.T) {
 		} else {
 			p = l.Malloc(size)
 		}
-		if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Add(p, size, h.UsableSize(p), sizeclass.Quantum))
 		blocks = append(blocks, p)
 	}
 	for _, p := range blocks {
@@ -46,9 +44,7 @@ func TestDestroyLive(t *testing.T) {
 		}
 		h.Free(p)
 	}
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 	if err := h.Destroy(); err != ErrDestroyed {
 		t.Errorf("second Destroy: %v", err)
 	}
@@ -59,9 +55,7 @@ func TestDestroyLive(t *testing.T) {
 func TestDestroyed(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		h, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		other := newHeap(t, Options{})
 		l := h.NewLocal()
 		var old []unsafe.Pointer
@@ -75,9 +69,7 @@ func TestDestroyed(t *testing.T) {
 			for _, p := range old {
 				h.Free(p)
 			}
-			if err := h.Destroy(); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, h.Destroy())
 		}
 		h.DestroyAll() // nothing
 		for name, f := range map[string]func(){
@@ -124,9 +116,7 @@ func TestDestroyGivesBack(t *testing.T) {
 		spans := map[uintptr]bool{}
 		for range rounds {
 			h, err := New(Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			if withLocal {
 				defer h.NewLocal().Destroy()
 			}
@@ -148,9 +138,7 @@ func TestOvertaken(t *testing.T) {
 	const size, n = 512, 100 // most of a span
 	class := sizeclass.Of(size)
 	h, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var blocks []unsafe.Pointer
 	for range n {
 		blocks = append(blocks, h.Malloc(size))
@@ -200,15 +188,11 @@ func TestOvertaken(t *testing.T) {
 		if !other.Owns(p) {
 			t.Fatalf("Owns(%p) is false", p)
 		}
-		if err := live.Add(p, size, other.UsableSize(p), sizeclass.Quantum); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Add(p, size, other.UsableSize(p), sizeclass.Quantum))
 	}
 	for live.Len() > 0 {
 		p := osmem.Pointer(live.At(0).Addr)
-		if err := live.Remove(p); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Remove(p))
 		other.Free(p)
 	}
 	other.Free(otherLarge)

@@ -158,9 +158,7 @@ func TestWriteAfterFree(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	for _, size := range []int{16, 64, 1024, 16384} {
 		h, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		kept, p := h.Malloc(size), h.Malloc(size)
 		h.Free(p)
 		*(*uintptr)(p) = uintptr(kept) // the link

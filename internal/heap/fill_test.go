@@ -88,9 +88,7 @@ func TestNotWrittenAfterQuarantine(t *testing.T) {
 		if len(all) > 60 || len(all) > 0 && r.IntN(2) == 0 {
 			i := r.IntN(len(all))
 			b := all[i]
-			if err := shadow.Check(b.p, b.size, uint64(b.size)); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, shadow.Check(b.p, b.size, uint64(b.size)))
 			b.h.Free(b.p)
 			all[i] = all[len(all)-1]
 			all = all[:len(all)-1]
@@ -108,9 +106,7 @@ func TestNotWrittenAfterQuarantine(t *testing.T) {
 		b.h.Free(b.p)
 	}
 	for _, h := range heaps {
-		if err := h.Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.Destroy())
 	}
 }
 

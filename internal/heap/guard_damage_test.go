@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/watch/guard"
 	"github.com/cheapgo/cheap/internal/watch/sample"
@@ -81,9 +82,7 @@ func TestGuardedDestroyDamaged(t *testing.T) {
 		if !h.Owns(p) || !h.Owns(sound) || h.Stats().Blocks != 2 {
 			t.Errorf("after the panic of %s: %+v", op, h.Stats())
 		}
-		if err := h.DestroyAll(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.DestroyAll())
 		if isGuarded(p) || !isGuarded(foreign) {
 			t.Error("DestroyAll leaves a block, or frees that of another heap")
 		}

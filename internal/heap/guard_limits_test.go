@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/watch/guard"
 )
@@ -70,9 +71,7 @@ func TestGuardedDestroy(t *testing.T) {
 	if err := h.Destroy(); !errors.As(err, &live) || live.Blocks != 1 || live.Bytes != 64 || !isGuarded(p) {
 		t.Fatalf("Destroy with a live block: %v", err)
 	}
-	if err := h.DestroyAll(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.DestroyAll())
 	if isGuarded(p) || faultAt(t, func() { readByte(p, 0) }) == 0 {
 		t.Error("a block of a destroyed heap can be read")
 	}

@@ -79,9 +79,7 @@ func eachWay(t *testing.T, f func(t *testing.T, h *Heap, malloc func(int) unsafe
 		h := newHeap(t, Options{})
 		malloc := func(n int) unsafe.Pointer {
 			p, err := h.TryMalloc(n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			return p
 		}
 		f(t, h, malloc, h.Free)

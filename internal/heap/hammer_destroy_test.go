@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -51,9 +52,7 @@ func TestHammerDestroy(t *testing.T) {
 				blocks = append(blocks, p)
 			}
 			for _, p := range blocks {
-				if err := live.Remove(p); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, live.Remove(p))
 				bystander.Free(p)
 			}
 			n++
@@ -63,9 +62,7 @@ func TestHammerDestroy(t *testing.T) {
 	}()
 	for range rounds {
 		h, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		var wg sync.WaitGroup
 		var ready atomic.Int32
 		for g := range 4 {

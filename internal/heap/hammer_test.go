@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/percpu"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
@@ -231,9 +232,7 @@ func TestHammerLarge(t *testing.T) {
 					b.unwrap(t, h)
 					*b = handed{}
 				default:
-					if err := shadow.Check(b.p, b.size, b.seed); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, shadow.Check(b.p, b.size, b.seed))
 					*b = handed{h.Realloc(b.p, size()), 40, seed}
 					b.size = h.UsableSize(b.p)
 					shadow.Fill(b.p, b.size, seed)
@@ -276,18 +275,14 @@ func TestHammerHeaps(t *testing.T) {
 					for _, b := range blocks {
 						b.unwrap(t, a)
 					}
-					if err := h.Destroy(); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, h.Destroy())
 					continue
 				}
 				if err, ok := h.Destroy().(*LiveError); !ok || err.Blocks != int64(len(blocks)) {
 					t.Errorf("Destroy with %d live blocks: %v", len(blocks), err)
 				}
 				for _, b := range blocks {
-					if err := shadow.Check(b.p, b.size, b.seed); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, shadow.Check(b.p, b.size, b.seed))
 				}
 				h.DestroyAll()
 			}

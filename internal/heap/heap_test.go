@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestManySizes allocates a block of each of many sizes, all live at once.
@@ -29,9 +30,7 @@ func TestManySizes(t *testing.T) {
 	for _, size := range sizes {
 		p := h.Malloc(size)
 		usable := h.UsableSize(p)
-		if err := live.Add(p, size, usable, sizeclass.Quantum); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Add(p, size, usable, sizeclass.Quantum))
 		if usable != GoodSize(size) || !h.Owns(p) {
 			t.Fatalf("a block of %d bytes has %d, GoodSize says %d; Owns = %v", size, usable, GoodSize(size), h.Owns(p))
 		}
@@ -40,9 +39,7 @@ func TestManySizes(t *testing.T) {
 	if s := h.Stats(); s.Blocks != int64(live.Len()) || s.Bytes != live.Bytes() {
 		t.Errorf("%+v, want %d blocks of %d bytes", s, live.Len(), live.Bytes())
 	}
-	if err := live.CheckAll(osmem.Pointer); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, live.CheckAll(osmem.Pointer))
 	for _, p := range blocks {
 		h.Free(p)
 	}
@@ -114,9 +111,7 @@ func TestAlignedMalloc(t *testing.T) {
 	}
 	for live.Len() > 0 {
 		p := osmem.Pointer(live.At(0).Addr)
-		if err := live.Remove(p); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Remove(p))
 		h.Free(p)
 	}
 	mustHoldNothing(t, h)
@@ -177,9 +172,7 @@ func TestDefaultHeap(t *testing.T) {
 	before := Default().Stats()
 	p := Default().Malloc(100)
 	q := Default().Calloc(10, 10)
-	if err := shadow.Zero(q, 100); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, shadow.Zero(q, 100))
 	r := Default().AlignedMalloc(10, 4096)
 	if uintptr(r)%4096 != 0 || UsableSize(p) != GoodSize(100) || !Default().Owns(p) || !Default().Owns(q) || !Default().Owns(r) {
 		t.Errorf("blocks %p, %p, %p", p, q, r)
@@ -204,15 +197,11 @@ func TestUsableSizeIsUsable(t *testing.T) {
 	for i := range 3000 {
 		size := i * i % 9000
 		p := h.Malloc(size)
-		if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Add(p, size, h.UsableSize(p), sizeclass.Quantum))
 	}
 	for live.Len() > 0 {
 		b := live.At(live.Len() / 2)
-		if err := live.Remove(osmem.Pointer(b.Addr)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Remove(osmem.Pointer(b.Addr)))
 		h.Free(osmem.Pointer(b.Addr))
 	}
 	mustHoldNothing(t, h)

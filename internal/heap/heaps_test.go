@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -23,9 +24,7 @@ func TestThousandHeaps(t *testing.T) {
 		var heaps []one
 		for i := range n {
 			h, err := New(Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			o := one{h: h}
 			for j, size := range []int{16, 600, 40_000} {
 				if size < sizeclass.MaxSize || i%10 == 0 {
@@ -53,19 +52,13 @@ func TestThousandHeaps(t *testing.T) {
 				for _, b := range o.blocks {
 					b.unwrap(t, o.h)
 				}
-				if err := o.h.Destroy(); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, o.h.Destroy())
 				continue
 			}
 			for _, b := range o.blocks {
-				if err := shadow.Check(b.p, b.size, b.seed); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, shadow.Check(b.p, b.size, b.seed))
 			}
-			if err := o.h.DestroyAll(); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, o.h.DestroyAll())
 		}
 	}
 }
@@ -84,9 +77,7 @@ func TestDestroyWithMappings(t *testing.T) {
 	other := newHeap(t, Options{})
 	for range 2 {
 		h, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		var blocks []unsafe.Pointer
 		for _, size := range append(sizes, 100, 50_000) {
 			p := h.Malloc(size)
@@ -102,9 +93,7 @@ func TestDestroyWithMappings(t *testing.T) {
 			}
 		}
 		before := osmem.ReadCounts().Reserved
-		if err := h.DestroyAll(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, h.DestroyAll())
 		// The addresses say nothing: Go, or the stack of a thread, may be there by now.
 		if n := before - osmem.ReadCounts().Reserved; n < space {
 			t.Errorf("%d bytes of address space were released, want %d", n, space)
@@ -120,9 +109,7 @@ func TestDestroyWithMappings(t *testing.T) {
 
 func TestHeapsAreListed(t *testing.T) {
 	h, err := New(Options{Name: "listed"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	h.Malloc(100)
 	if !slices.Contains(Heaps(), h) || !slices.Contains(Heaps(), Default()) {
 		t.Error("Heaps lacks a heap")
@@ -133,9 +120,7 @@ func TestHeapsAreListed(t *testing.T) {
 	if s := h.Stats(); s.Blocks != 1 {
 		t.Errorf("Stats returns %+v, want 1 block", s)
 	}
-	if err := h.DestroyAll(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.DestroyAll())
 	if slices.Contains(Heaps(), h) {
 		t.Error("Heaps has a heap that is destroyed")
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -50,9 +51,7 @@ func mayHaveHugePages(t *testing.T) bool {
 		return false
 	}
 	own, err := osmem.Reserve(hugePage, hugePage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer osmem.Release(own, hugePage)
 	osmem.HugePages(own, hugePage)
 	has, known, _, _ := hasFlag(t, own, "hg")
@@ -205,9 +204,7 @@ func BenchmarkHugePages(b *testing.B) {
 		b.Run(fmt.Sprintf("huge=%v", huge), func(b *testing.B) {
 			const size = 600
 			h, err := New(Options{HugePages: huge})
-			if err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, err)
 			defer h.DestroyAll()
 			values := make([]unsafe.Pointer, 1<<30/size)
 			for i := range values {

@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -36,9 +37,7 @@ func TestLimitMet(t *testing.T) {
 				}
 				break
 			}
-			if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, live.Add(p, size, h.UsableSize(p), sizeclass.Quantum))
 			blocks = append(blocks, p)
 		}
 		s := h.Stats()
@@ -57,9 +56,7 @@ func TestLimitMet(t *testing.T) {
 			}
 		}
 		for i, p := range blocks {
-			if err := live.Remove(p); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, live.Remove(p))
 			h.Free(p)
 			if blocks[i] = h.Malloc(size); blocks[i] == nil {
 				t.Fatalf("size %d: a block was freed, and there is no room for it", size)
@@ -167,9 +164,7 @@ func TestLimitHuge(t *testing.T) {
 		}
 		done.Store(true)
 		wg.Wait()
-		if err := l.Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, l.Destroy())
 		mustHoldNothing(t, h)
 	}
 }

@@ -154,18 +154,14 @@ func TestLocalRestsInDestroy(t *testing.T) {
 	for _, rests := range []bool{true, false} {
 		before, _ := span.InUse()
 		h, err := New(Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		l := h.NewLocal()
 		useLocal(l)
 		if rests {
 			h.Trim()
 			h.Free(h.Malloc(100))
 		}
-		if err := h.Destroy(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, h.Destroy())
 		if after, _ := span.InUse(); (after == before) != rests {
 			t.Errorf("rests: %v; %d units are in use, before %d", rests, after, before)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
@@ -30,9 +31,7 @@ func TestHammerLocalRests(t *testing.T) {
 			free := func(n int) {
 				b := live.At(n)
 				p := osmem.Pointer(b.Addr)
-				if err := live.Remove(p); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, live.Remove(p))
 				l.Free(p)
 			}
 			for range testheap.HammerRounds(400) {
@@ -51,17 +50,13 @@ func TestHammerLocalRests(t *testing.T) {
 								t.Error("Calloc returns what is not zero")
 							}
 						}
-						if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
-							t.Error(err)
-						}
+						testcall.Want(t, live.Add(p, size, h.UsableSize(p), sizeclass.Quantum))
 					case n < 9 || live.Len() > 100:
 						free(r.IntN(live.Len()))
 					default:
 						b := live.At(r.IntN(live.Len()))
 						q := l.Realloc(osmem.Pointer(b.Addr), size)
-						if err := live.Move(b.Addr, q, size, h.UsableSize(q), sizeclass.Quantum); err != nil {
-							t.Error(err)
-						}
+						testcall.Want(t, live.Move(b.Addr, q, size, h.UsableSize(q), sizeclass.Quantum))
 					}
 				}
 				switch r.IntN(10) {

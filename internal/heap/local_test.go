@@ -28,27 +28,21 @@ func TestLocalMixed(t *testing.T) {
 				var live shadow.Set
 				for range n {
 					p := from.Malloc(size)
-					if err := live.Add(p, size, h.UsableSize(p), sizeclass.Quantum); err != nil {
-						t.Fatal(err)
-					}
+					testcall.Must(t, live.Add(p, size, h.UsableSize(p), sizeclass.Quantum))
 				}
 				if s := h.Stats(); s.Blocks != n || s.Bytes != live.Bytes() {
 					t.Fatalf("%+v, want %d blocks of %d bytes", s, n, live.Bytes())
 				}
 				for live.Len() > 0 {
 					p := osmem.Pointer(live.At(live.Len() / 2).Addr)
-					if err := live.Remove(p); err != nil {
-						t.Fatal(err)
-					}
+					testcall.Must(t, live.Remove(p))
 					to.Free(p)
 				}
 			}
 		}
 	}
 	for _, l := range ways[1:] {
-		if err := l.(*Local).Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, l.(*Local).Destroy())
 	}
 	mustHoldNothing(t, h)
 }
@@ -60,16 +54,12 @@ func TestLocalMallocs(t *testing.T) {
 	var live shadow.Set
 	add := func(p unsafe.Pointer, size, align int) {
 		t.Helper()
-		if err := live.Add(p, size, h.UsableSize(p), align); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Add(p, size, h.UsableSize(p), align))
 	}
 	for _, size := range []int{0, 1, 100, 5000, 32_768, 50_000} {
 		add(l.Malloc(size), size, 16)
 		p := l.Calloc(1, size)
-		if err := shadow.Zero(p, size); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, shadow.Zero(p, size))
 		add(p, size, 16)
 		for _, align := range []int{1, 16, 64, 4096, 32_768, 65_536, 1 << 20} {
 			add(l.AlignedMalloc(size, align), size, max(align, 16))
@@ -82,9 +72,7 @@ func TestLocalMallocs(t *testing.T) {
 	}
 	for live.Len() > 0 {
 		p := osmem.Pointer(live.At(0).Addr)
-		if err := live.Remove(p); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Remove(p))
 		l.Free(p)
 	}
 	l.Destroy()
@@ -101,9 +89,7 @@ func TestLocalDestroy(t *testing.T) {
 	if s := h.Stats(); s.Cached == 0 || s.Caches == 0 {
 		t.Errorf("%+v, a Local has blocks", s)
 	}
-	if err := l.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, l.Destroy())
 	if err := l.Destroy(); err != ErrDestroyed {
 		t.Errorf("a second Destroy: %v", err)
 	}

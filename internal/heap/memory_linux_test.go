@@ -18,6 +18,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/internal/test/testheap"
@@ -29,9 +30,7 @@ import (
 func residentAnon(t *testing.T) int64 {
 	t.Helper()
 	n, err := testheap.OfProcess("RssAnon")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return n
 }
 
@@ -145,13 +144,9 @@ func TestCarveFaults(t *testing.T) {
 	s, cl := span.Find(uintptr(p)), &h.classes[sizeclass.Of(size)]
 	carved := s.Carved
 	page := unsafe.Slice((*byte)(osmem.Pointer((s.Base+uintptr(carved)*s.Size)&^(osmem.PageSize-1))), osmem.PageSize)
-	if err := syscall.Mprotect(page, syscall.PROT_READ); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, syscall.Mprotect(page, syscall.PROT_READ))
 	addr := faultAt(t, func() { cl.carve(h, s, size) })
-	if err := syscall.Mprotect(page, syscall.PROT_READ|syscall.PROT_WRITE); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, syscall.Mprotect(page, syscall.PROT_READ|syscall.PROT_WRITE))
 	if addr == 0 || s.Carved != carved {
 		t.Errorf("a fault at %#x, and %d blocks are carved, %d before", addr, s.Carved, carved)
 	}
@@ -294,9 +289,7 @@ func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 			b := &live[i][r.IntN(n)]
 			after = fmt.Sprintf("Realloc from %d to %d", b.size, size)
 			if p := h.Realloc(b.p, size); p != nil {
-				if err := shadow.Check(p, min(size, b.size, 4<<10), b.seed); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, shadow.Check(p, min(size, b.size, 4<<10), b.seed))
 				*b = touchAll(p, size, r.Uint64())
 			}
 		case op < 52:
@@ -395,9 +388,7 @@ func TestLargeIsZero(t *testing.T) {
 		if span.Idle() != idle {
 			t.Errorf("%d bytes are idle after Realloc, and %d before", span.Idle(), idle)
 		}
-		if err := shadow.Check(r, size, 4); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, shadow.Check(r, size, 4))
 		h.Free(r)
 	}
 	mustHoldNothing(t, h)

@@ -37,9 +37,7 @@ func countMapsReads(t *testing.T) {
 		other.Free(foreign)
 	}()
 	unmapped, err := osmem.Reserve(span.RegionSize, span.RegionSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	mapping := h.Malloc(span.OwnMapping) // at other addresses
 	h.Free(mapping)
 	osmem.Release(unmapped, span.RegionSize)

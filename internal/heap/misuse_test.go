@@ -46,9 +46,7 @@ func returnedMapping(t *testing.T) uintptr {
 		t.Fatal("no memory")
 	}
 	h.Free(p)
-	if err := h.Destroy(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.Destroy())
 	return uintptr(p)
 }
 
@@ -62,9 +60,7 @@ func TestForeignPointers(t *testing.T) {
 		t.Fatalf("the record of a mapping that a heap has given back: %s", words)
 	}
 	mapped, err := osmem.Map(osmem.RoundPage(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	onGoHeap := make([]uint64, 1000)
 	onStack := 0
 	text := "a string in the program"

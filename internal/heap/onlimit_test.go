@@ -74,9 +74,7 @@ func TestOnLimitDestroys(t *testing.T) {
 	} {
 		var h *Heap
 		h = newHeap(t, Options{Limit: 300 << 10, OnLimit: func(size int, err error) {
-			if err := h.DestroyAll(); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, h.DestroyAll())
 		}})
 		testwait.Return(t, "a request", func() { f(h, h.Malloc(100_000)) })
 	}
@@ -116,9 +114,7 @@ func TestOnLimitPanics(t *testing.T) {
 		h.Free(p)
 		l.Destroy()
 		testwait.Return(t, "Destroy", func() {
-			if err := h.Destroy(); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, h.Destroy())
 		})
 	}
 }

@@ -113,9 +113,7 @@ func TestReallocShrunkMapping(t *testing.T) {
 	if err != nil || q == p {
 		t.Fatalf("%p was not moved: %p, %v", p, q, err)
 	}
-	if err := shadow.Check(q, from, 5); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, shadow.Check(q, from, 5))
 	h.Free(q)
 }
 

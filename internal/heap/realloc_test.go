@@ -10,6 +10,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -20,18 +21,14 @@ func reallocs(t *testing.T, h *Heap, sizes ...int) (stayed int) {
 	var live shadow.Set
 	others := h.Stats().Bytes
 	p := h.Malloc(sizes[0])
-	if err := live.Add(p, sizes[0], h.UsableSize(p), sizeclass.Quantum); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, live.Add(p, sizes[0], h.UsableSize(p), sizeclass.Quantum))
 	for _, size := range sizes[1:] {
 		before := h.Stats()
 		q := h.Realloc(p, size)
 		if q == nil {
 			t.Fatalf("no memory for %d bytes", size)
 		}
-		if err := live.Move(uintptr(p), q, size, h.UsableSize(q), sizeclass.Quantum); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, live.Move(uintptr(p), q, size, h.UsableSize(q), sizeclass.Quantum))
 		mustHaveBodies(t, h, q, size)
 		moves := int64(1)
 		if q == p {
@@ -44,9 +41,7 @@ func reallocs(t *testing.T, h *Heap, sizes ...int) (stayed int) {
 		}
 		p = q
 	}
-	if err := live.Remove(p); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, live.Remove(p))
 	h.Free(p)
 	return stayed
 }
@@ -102,9 +97,7 @@ func TestRealloc(t *testing.T) {
 // test ends.
 func makeRoom(t *testing.T, h *Heap, n int) {
 	filler, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() { filler.DestroyAll() })
 	var run []unsafe.Pointer
 	for len(run) < n {
@@ -171,9 +164,7 @@ func TestReallocBlocked(t *testing.T) {
 	for i, p := range blocks {
 		if i%2 == 0 {
 			q := h.Realloc(p, 3*span.UnitSize)
-			if err := shadow.Check(q, span.UnitSize, 7); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, shadow.Check(q, span.UnitSize, 7))
 			p = q
 		} else if err := shadow.Check(p, span.UnitSize, 7); err != nil {
 			t.Error(err)
@@ -208,14 +199,10 @@ func TestReallocRandom(t *testing.T) {
 		} else {
 			err = live.Move(uintptr(*p), q, size, h.UsableSize(q), sizeclass.Quantum)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		*p = q
 	}
-	if err := live.CheckAll(osmem.Pointer); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, live.CheckAll(osmem.Pointer))
 	for _, p := range blocks {
 		h.Free(p)
 	}
@@ -284,9 +271,7 @@ func TestReallocUnderLimit(t *testing.T) {
 			if q == nil {
 				q, size = p, row.from
 			}
-			if err := shadow.Check(q, row.from, 9); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, shadow.Check(q, row.from, 9))
 			if s := h.Stats(); s.Bytes != before.Bytes+int64(size-row.from) || s.Blocks != before.Blocks || s.Held > limit || s.Held < s.Bytes {
 				t.Errorf("%s: from %d to %d: %+v, before %+v", name, row.from, row.to, s, before)
 			}
@@ -297,9 +282,7 @@ func TestReallocUnderLimit(t *testing.T) {
 			h.Free(q)
 		}
 	}
-	if err := l.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, l.Destroy())
 	mustHoldNothing(t, h)
 }
 
@@ -326,12 +309,8 @@ func TestReallocWithoutRemap(t *testing.T) {
 		t.Errorf("held %d, and %d before", now, held)
 	}
 	q, err := h.TryRealloc(p, region+region/2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shadow.Check(q, region, 4); err != nil {
-		t.Error(err)
-	}
+	testcall.Must(t, err)
+	testcall.Want(t, shadow.Check(q, region, 4))
 	h.Free(q)
 	mustHoldNothing(t, h)
 }

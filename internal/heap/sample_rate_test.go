@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/watch/sample"
@@ -178,9 +179,7 @@ func sampleWeights(t *testing.T) {
 func TestSampledDestroy(t *testing.T) {
 	testheap.WithRate(t, 1)
 	h, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	live := sample.Live()
 	for _, size := range []int{16, 1000, 40 << 10, span.OwnMapping} {
 		h.Malloc(size)
@@ -191,9 +190,7 @@ func TestSampledDestroy(t *testing.T) {
 	if err := h.Destroy(); err == nil {
 		t.Error("Destroy of a heap with sampled blocks returns nil")
 	}
-	if err := h.DestroyAll(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.DestroyAll())
 	if n := sample.Live() - live; n != 0 {
 		t.Errorf("%d live samples after DestroyAll", n)
 	}
@@ -204,9 +201,7 @@ func TestSampledDestroy(t *testing.T) {
 func TestSamplesAtLimit(t *testing.T) {
 	testheap.WithRate(t, 1)
 	h, err := New(Options{Limit: 80 << 10})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	p := h.Malloc(100)
 	q := h.Malloc(200)
 	if p == nil {
@@ -220,7 +215,5 @@ func TestSamplesAtLimit(t *testing.T) {
 		t.Error("a block is refused although the heap is empty")
 	}
 	h.Free(q)
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }

@@ -35,9 +35,7 @@ func newPair(t *testing.T) *pair {
 	t.Helper()
 	testheap.SetDecay(t, -1) // the caches of Locals that are idle would be taken
 	h, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	c := sizeclass.Of(pairSize)
 	w := &pair{t: t, h: h, a: h.NewLocal(), b: h.NewLocal(), class: &h.classes[c]}
 	for range sizeclass.Classes[c].Blocks {

@@ -33,9 +33,7 @@ func newTwice(t *testing.T, size int, seed uint64) *twice {
 	testheap.SetDecay(t, -1) // freeTwice looks into a Local's cache, which would be taken if it is idle
 	w := &twice{t: t, r: rand.New(rand.NewPCG(seed, 1)), size: size, other: newHeap(t, Options{})}
 	h, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	w.h = h
 	for i := range w.locals {
 		w.locals[i] = h.NewLocal()

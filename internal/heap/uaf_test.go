@@ -66,9 +66,7 @@ func TestUseAfterFreeOfRing(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	const n, size = 5000, 64
 	h, err := New(Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.DestroyAll()
 	l := h.NewLocal()
 	defer l.Destroy()

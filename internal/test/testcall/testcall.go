@@ -1,10 +1,13 @@
-// Package testcall has tests call functions: on another goroutine, deep in the stack, or expecting
-// a panic.
+// Package testcall has tests call functions: on another goroutine, deep in the stack, expecting a
+// panic, or expecting no error.
 //
 // Only tests import it.
 package testcall
 
-import "runtime"
+import (
+	"runtime"
+	"testing"
+)
 
 // Aside calls f on a goroutine of its own, and waits until it has returned. So no reference stays
 // behind in the registers or the stack of the caller.
@@ -33,4 +36,20 @@ func Deep(n int, f func()) {
 		f()
 	}
 	runtime.KeepAlive(&page)
+}
+
+// Must ends the test if err is not nil. Only the goroutine of the test calls it.
+func Must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Want fails the test if err is not nil, and lets it go on.
+func Want(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
 }
