@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -125,9 +126,7 @@ func TestGrowthNotifies(t *testing.T) {
 		"Own": func(w *world, p *Pool) *thing { return w.own(t, p, size) },
 		"Make": func(w *world, p *Pool) *thing {
 			m := &thing{}
-			if err := m.Make(p); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, m.Make(p))
 			return m
 		},
 		"Resize": func(w *world, p *Pool) *thing {
@@ -268,9 +267,7 @@ func TestReserve(t *testing.T) {
 	}
 	setCeiling(held + size + 1<<20)
 	room, err := p.Reserve(context.Background(), size)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	mustHold(size)
 	if _, err := p.Reserve(context.Background(), size); !errors.Is(err, refused) || tries != 1 || !strings.Contains(err.Error(), "image.Reserve") {
 		t.Errorf("Reserve: %v, after %d tries", err, tries)

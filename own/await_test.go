@@ -185,14 +185,10 @@ func TestClosePoolIsWoken(t *testing.T) {
 			OnReleaseError: func(ReleaseError) { close(released); <-leave },
 		})
 		var o object
-		if err := o.Own(p, unsafe.Pointer(&x), 16); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, o.Own(p, unsafe.Pointer(&x), 16))
 		o.Close()
 		<-released // it is gone, and counts as queued
-		if err := p.CloseWait(whenWaiting(func() { close(leave) })); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, p.CloseWait(whenWaiting(func() { close(leave) })))
 	})
 }
 

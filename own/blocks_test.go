@@ -14,9 +14,7 @@ import (
 func TestReleaseOfBlocks(t *testing.T) {
 	const n = 100
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	release := func(_ any, resources []uintptr) error {
 		for _, r := range resources {
 			h.Free(cheap.Pointer(r))
@@ -66,9 +64,7 @@ func TestReleaseOfBlocks(t *testing.T) {
 					} else {
 						err = owners[i].Make(p)
 					}
-					if err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, err)
 					*(*byte)(owners[i].Pointer()) = 1
 				}
 			})
@@ -80,7 +76,5 @@ func TestReleaseOfBlocks(t *testing.T) {
 			}
 		})
 	}
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }

@@ -77,9 +77,7 @@ func mustBeBounded(t *testing.T, o Options, size int, closes bool) {
 			if size == -1 {
 				told = 0
 			}
-			if err := m.Own(p, m.cell.pointer(), told); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, m.Own(p, m.cell.pointer(), told))
 			if things = append(things, m); closes && rand.N(10) != 0 {
 				things[rand.N(len(things))].Close()
 			}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
@@ -36,14 +37,10 @@ func TestCensus(t *testing.T) {
 		} else {
 			err = kept[i].Make(p)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 	}
 	for i := range 30 {
-		if err := kept[i].Close(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, kept[i].Close())
 	}
 	var c census.Pool
 	wait(t, "the pool is not busy", func() bool { c = counted(t, "census"); return !c.Busy })
@@ -61,13 +58,9 @@ func TestCensus(t *testing.T) {
 func TestCensusOfMemory(t *testing.T) {
 	m := NewMemory(cheap.Default(), MemoryOptions{Name: "census-memory"})
 	b, err := m.NewBytes(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	g, err := m.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var c census.Pool
 	wait(t, "the pool is not busy", func() bool { c = counted(t, "census-memory"); return !c.Busy })
 	if s := m.Stats(); !c.Memory || c.Live != 2 || c.Created != 2 || c.Bytes != s.Bytes {

@@ -36,9 +36,7 @@ func restLittle(t *testing.T) {
 func TestCheckReleased(t *testing.T) {
 	var resource [1]byte
 	own := func(p *Pool, o *object) {
-		if err := o.Own(p, unsafe.Pointer(&resource), 100); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, o.Own(p, unsafe.Pointer(&resource), 100))
 	}
 	defer func() { kept = nil }()
 	restLittle(t)
@@ -87,16 +85,12 @@ func TestCheckReleased(t *testing.T) {
 		{"the state of a resource refers to its owner", func() {
 			c := new(readerContext)
 			c.pool = NewPool(Options{Name: "cycle", Release: func(any, []uintptr) error { return nil }})
-			if err := c.reader.OwnWith(c.pool, unsafe.Pointer(&resource), With{Size: 100, State: c}); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, c.reader.OwnWith(c.pool, unsafe.Pointer(&resource), With{Size: 100, State: c}))
 		}, []string{"1 of cycle"}},
 		{"the state of a resource refers to its pool", func() {
 			c := new(readerContext)
 			c.pool = NewPool(Options{Release: func(any, []uintptr) error { return nil }})
-			if err := c.reader.OwnWith(c.pool, unsafe.Pointer(&resource), With{Size: 100, State: c.pool}); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, c.reader.OwnWith(c.pool, unsafe.Pointer(&resource), With{Size: 100, State: c.pool}))
 		}, nil},
 		{"OnCollect refers to the context", func() {
 			c := new(readerContext)
@@ -138,17 +132,13 @@ func TestCheckReleased(t *testing.T) {
 		}, nil},
 		{"Make", func() {
 			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }, Construct: func(r []uintptr) (int, error) { return len(r), nil }})
-			if err := new(object).Make(p); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, new(object).Make(p))
 		}, nil},
 		{"children", func() {
 			p := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
 			parent := new(object)
 			own(p, parent)
-			if err := new(object).OwnWith(p, unsafe.Pointer(&resource), With{Size: 100, Parent: parent.Owner()}); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, new(object).OwnWith(p, unsafe.Pointer(&resource), With{Size: 100, Parent: parent.Owner()}))
 		}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -178,15 +168,11 @@ func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
 	err := CheckReleased(func() {
 		c := new(readerContext)
 		c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func(_ any, _ []uintptr) error { c.mu.TryLock(); return nil }})
-		if err := c.reader.Own(c.pool, unsafe.Pointer(&resource), 100); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, c.reader.Own(c.pool, unsafe.Pointer(&resource), 100))
 		maker.Go(func() {
 			for !stop.Load() {
 				var o object
-				if err := o.Own(c.pool, unsafe.Pointer(&resource), 100); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, o.Own(c.pool, unsafe.Pointer(&resource), 100))
 				o.Close()
 			}
 		})

@@ -94,9 +94,7 @@ func TestMorePsThanAtFirst(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				w.own(t, p, 16)
-				if err := new(thing).Make(p); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, new(thing).Make(p))
 			}
 		})
 	}
@@ -154,9 +152,7 @@ func TestGoValuesAreNotKept(t *testing.T) {
 		for i := range 50 {
 			m := &large{}
 			m.next = m // a cycle does no harm, as there is no finalizer
-			if err := m.Own(p, w.create(1).pointer(), 1); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, m.Own(p, w.create(1).pointer(), 1))
 			if i == 10 {
 				held = m
 				continue
@@ -217,15 +213,11 @@ func TestDroppedTogether(t *testing.T) {
 			l.object = w.own(t, q, 16).object
 			for range 3 {
 				c := w.createUnder(&w.cells[0], 16)
-				if err := new(thing).OwnWith(l.pool, c.pointer(), With{Size: 16, Parent: l.Owner()}); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, new(thing).OwnWith(l.pool, c.pointer(), With{Size: 16, Parent: l.Owner()}))
 			}
 		},
 		"made ahead": func(w *world, l *library) {
-			if err := new(thing).Make(l.pool); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, new(thing).Make(l.pool))
 		},
 		"destroyed": func(w *world, l *library) {
 			w.own(t, l.pool, 16)
@@ -319,9 +311,7 @@ func TestGraphDoesNotGrow(t *testing.T) {
 		live[i] = true
 		bytes += size
 		mu.Unlock()
-		if err := p.own(&m.owner, uintptr(i), size); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, p.own(&m.owner, uintptr(i), size))
 		last[i%len(last)] = m
 	}
 	var before int64

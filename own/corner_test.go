@@ -23,9 +23,7 @@ func TestGroupAsParentComesBack(t *testing.T) {
 				return
 			}
 			g.Malloc(50_000)
-			if err := p.ownWith(&new(thing).owner, 1, With{Size: 16, Parent: g.Owner()}); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, p.ownWith(&new(thing).owner, 1, With{Size: 16, Parent: g.Owner()}))
 		}
 	})
 	collect(t, "the groups", func() bool { return h.Stats().Blocks == 0 })
@@ -72,17 +70,13 @@ func TestClosePoolWaitsForIdleStock(t *testing.T) {
 		},
 	})
 	var o object
-	if err := o.Make(p); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Make(p))
 	o.Close()
 	made := p.Stats().Made
 	for begun.Load() == 0 {
 		cleanups(t)
 	}
-	if err := p.CloseWait(whenWaiting(func() { close(leave) })); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, p.CloseWait(whenWaiting(func() { close(leave) })))
 	if n := released.Load(); n != made+1 {
 		t.Errorf("%d released of %d when CloseWait returned", n, made+1)
 	}
@@ -95,9 +89,7 @@ func TestDrainedBatchLeavesTheQueue(t *testing.T) {
 	testcall.Aside(func() {
 		for i := range 4 {
 			m := &thing{}
-			if err := p.own(&m.owner, 1, 16); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, p.own(&m.owner, 1, 16))
 			if i == 3 {
 				m.Close()
 			}
@@ -125,15 +117,11 @@ func TestStockGoesWhileOthersOwn(t *testing.T) {
 		Release:   func(_ any, _ []uintptr) error { return nil },
 	})
 	var o object
-	if err := o.Make(p); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Make(p))
 	o.Close()
 	collectAtMost(t, 20, "the stock to be released", func() bool {
 		var o object
-		if err := p.own(&o.owner, 1, 16); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, p.own(&o.owner, 1, 16))
 		o.Close()
 		return p.Stats().Made == 0
 	})

@@ -41,9 +41,7 @@ func TestClosePoolReleasesWhatIsLeft(t *testing.T) {
 			if !m.Closed() {
 				t.Error("an owner is open")
 			}
-			if err := m.Close(); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, m.Close())
 			if _, err := m.Disown(); err != ErrClosed {
 				t.Errorf("Disown: %v", err)
 			}

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/test/cside"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
@@ -42,9 +43,7 @@ func TestDestructors(t *testing.T) {
 				p := own.NewPool(o)
 				for i := range n {
 					o := new(thing)
-					if err := o.Own(p, l.Create(), 16); err != nil {
-						t.Fatal(err)
-					}
+					testcall.Must(t, o.Own(p, l.Create(), 16))
 					switch {
 					case i%3 == 0:
 						o.Close()
@@ -63,9 +62,7 @@ func TestDestructors(t *testing.T) {
 				if err := p.CloseWait(t.Context()); !errors.As(err, &e) || e.NeverClosed < int64(left) {
 					t.Errorf("CloseWait: %v, want at least %d that were never closed", err, left)
 				}
-				if err := l.Report().Err(); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, l.Report().Err())
 				sink = nil
 			})
 		}
@@ -108,14 +105,8 @@ func TestConstructorRunsOut(t *testing.T) {
 		o.Close()
 	}
 	var again thing // the constructor is asked again
-	if err := again.Make(p); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, again.Make(p))
 	again.Close()
-	if err := p.CloseWait(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if err := l.Report().Err(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, p.CloseWait(t.Context()))
+	testcall.Want(t, l.Report().Err())
 }

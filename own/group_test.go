@@ -20,9 +20,7 @@ import (
 func newGroup(t testing.TB, m *Memory) *Group {
 	t.Helper()
 	g, err := m.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return g
 }
 
@@ -98,9 +96,7 @@ func TestGroupOfAllSizes(t *testing.T) {
 			t.Errorf("a closed group has %d bytes", g.Size())
 		}
 	}
-	if err := m.CloseWait(waiting(0)); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, m.CloseWait(waiting(0)))
 	if n := h.Stats().Blocks; n != 0 {
 		t.Errorf("%d blocks of the heap are left", n)
 	}
@@ -128,9 +124,7 @@ func TestGroupIsAnAllocator(t *testing.T) {
 	p.X = 1
 	s := cheap.MakeSlice[int64](g, 10, 1000)
 	s, err := cheap.Append(g, s, make([]int64, 2000)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	c := cheap.CString(g, "hello")
 	if got := cheap.GoString(c); got != "hello" || p.X != 1 || len(s) != 2010 || s[2009] != 0 {
 		t.Errorf("%q, %+v, %d", got, *p, len(s))
@@ -187,9 +181,7 @@ func TestGroupMistakes(t *testing.T) {
 // TestGroupErrors meets the limit of the heap: what a group has stays as it is.
 func TestGroupErrors(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Limit: 2 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	heapUntilEnd(t, h)
 	m := NewMemory(h, MemoryOptions{})
 	for _, n := range []int{64, 5000, 100_000} {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/test/cside"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
@@ -220,9 +221,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	workers.Wait()
 	done.Store(true)
 	collector.Wait()
-	if err := h.ledger.Report().Mistakes(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.ledger.Report().Mistakes())
 
 	// The collector finds what was not closed, except what was made ahead.
 	for i := range h.things {
@@ -240,9 +239,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	})
 	for i := range h.pools {
 		p := h.pools[i].Load()
-		if err := p.CloseWait(t.Context()); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, p.CloseWait(t.Context()))
 		if st := p.Stats(); st.Live != 0 || st.Bytes != 0 || st.Made != 0 || st.Queued != 0 {
 			t.Errorf("%s: %+v after the last release", poolKinds[i].name, st)
 		}
@@ -251,9 +248,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 		t.Errorf("Flush with nothing queued: %v", err)
 	}
 	r := h.ledger.Report()
-	if err := r.Err(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, r.Err())
 	if r.Created < uint64(resources) {
 		t.Errorf("%d resources were created, want %d and more", r.Created, resources)
 	}

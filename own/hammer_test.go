@@ -272,9 +272,7 @@ func TestHammerNeverInUse(t *testing.T) {
 			if i%10 == 9 {
 				m := &thing{cell: w.create(16)}
 				m.cell.parent = int32(w.number(things[i-1].cell))
-				if err := m.OwnWith(p, m.cell.pointer(), With{Size: 16, Parent: things[i-1].Owner()}); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, m.OwnWith(p, m.cell.pointer(), With{Size: 16, Parent: things[i-1].Owner()}))
 				things[i] = m
 				continue
 			}

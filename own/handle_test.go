@@ -28,9 +28,7 @@ func TestNumbers(t *testing.T) {
 	}
 	var parent Number[int8]
 	parents := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
-	if err := parent.Own(parents, -1, 16); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, parent.Own(parents, -1, 16))
 	for _, row := range []struct {
 		name string
 		o    Options
@@ -60,9 +58,7 @@ func TestNumbers(t *testing.T) {
 				disowned := map[uintptr]bool{}
 				for range n {
 					var o Number[uint16]
-					if err := row.own(p, &o); err != nil {
-						t.Fatal(err)
-					}
+					testcall.Must(t, row.own(p, &o))
 					number, open := o.Value()
 					if number == 0 || !open {
 						t.Fatal("no number")
@@ -134,9 +130,7 @@ func TestHandle(t *testing.T) {
 			}
 		})})
 		var parent Handle[unsafe.Pointer]
-		if err := parent.Own(p, unsafe.Pointer(&images[0]), 10); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, parent.Own(p, unsafe.Pointer(&images[0]), 10))
 		for i := 1; i < len(images); i++ {
 			var h Handle[*image]
 			own := h.Own
@@ -149,9 +143,7 @@ func TestHandle(t *testing.T) {
 			if !h.Closed() || h.Pointer() != nil {
 				t.Fatal("the zero Handle owns something")
 			}
-			if err := own(p, want, 10); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, own(p, want, 10))
 			copied := h
 			if h.Pointer() != want || copied != h {
 				t.Fatalf("%p, want %p", h.Pointer(), want)
@@ -258,9 +250,7 @@ func TestCloseWait(t *testing.T) {
 		{"child", Options{}, func(w *world, p *Pool, m *thing) func() {
 			child := w.create(10)
 			o := new(object)
-			if err := o.OwnWith(p, child.pointer(), With{Size: 10, Parent: m.Owner()}); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, o.OwnWith(p, child.pointer(), With{Size: 10, Parent: m.Owner()}))
 			return func() { o.Close() }
 		}},
 		{"Drain", Options{Run: new(Queue).Run()}, func(_ *world, p *Pool, m *thing) func() { return func() { drainPool(p, 0) } }},
@@ -272,9 +262,7 @@ func TestCloseWait(t *testing.T) {
 			p := w.pool(row.o)
 			m := w.own(t, p, 10)
 			if row.keep == nil {
-				if err := m.CloseWait(context.Background()); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, m.CloseWait(context.Background()))
 				mustBeReleased(t, m.cell, "when CloseWait returned")
 				mustDestroy(t, p)
 				return
@@ -290,18 +278,14 @@ func TestCloseWait(t *testing.T) {
 			mustBeReleased(t, m.cell, "after the end")
 			m = w.own(t, p, 10)
 			end = row.keep(w, p, m)
-			if err := m.CloseWait(whenWaiting(end)); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, m.CloseWait(whenWaiting(end)))
 			mustBeReleased(t, m.cell, "when CloseWait returned")
 			mustDestroy(t, p)
 		})
 	}
 	m := NewMemory(nil, MemoryOptions{})
 	b, err := m.NewBytes(16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	b.Use(func([]byte) {
 		if err := b.owner.CloseWait(doneAfter(1)); !errors.Is(err, context.Canceled) {
 			t.Errorf("CloseWait of a block in Use: %v", err)

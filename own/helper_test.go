@@ -228,9 +228,7 @@ type thing struct {
 func (w *world) own(t testing.TB, p *Pool, size int) *thing {
 	t.Helper()
 	m := &thing{cell: w.create(size)}
-	if err := m.Own(p, m.cell.pointer(), size); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.Own(p, m.cell.pointer(), size))
 	return m
 }
 
@@ -244,9 +242,7 @@ func (w *world) ownWith(t testing.TB, p *Pool, parent *thing, size int) *thing {
 	} else {
 		m.cell, over = w.createUnder(parent.cell, size), parent.Owner()
 	}
-	if err := m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: over, State: m.cell.hold()}); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: over, State: m.cell.hold()}))
 	return m
 }
 
@@ -254,9 +250,7 @@ func (w *world) ownWith(t testing.TB, p *Pool, parent *thing, size int) *thing {
 func (w *world) ownUnder(t testing.TB, p *Pool, parent *thing, size int) *thing {
 	t.Helper()
 	m := &thing{cell: w.createUnder(parent.cell, size)}
-	if err := m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: parent.Owner()}); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.OwnWith(p, m.cell.pointer(), With{Size: size, Parent: parent.Owner()}))
 	return m
 }
 

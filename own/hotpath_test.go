@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
@@ -30,9 +31,7 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 	release := func(_ any, _ []uintptr) error { return nil }
 	construct := func(r []uintptr) (int, error) { return len(r), nil }
 	own := func(t *testing.T, p *Pool, o *object) {
-		if err := o.Own(p, unsafe.Pointer(&resource), 100); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, o.Own(p, unsafe.Pointer(&resource), 100))
 	}
 	for _, row := range []struct {
 		name  string
@@ -57,37 +56,27 @@ func TestOwnAllocatesItsBatchShareOnly(t *testing.T) {
 					object
 					large [100]int
 				}
-				if err := m.Own(p, unsafe.Pointer(&resource), 100); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, m.Own(p, unsafe.Pointer(&resource), 100))
 				m.Use(func(unsafe.Pointer) { m.large[5]++ })
 				m.Close()
 			}
 		}, 26},
 		{"Number", Options{Numbers: true}, func(t *testing.T, p *Pool) {
 			for i := range owners {
-				if err := p.own(&owners[i].owner, 1, 100); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, p.own(&owners[i].owner, 1, 100))
 			}
 		}, 26},
 		{"With", Options{}, func(t *testing.T, p *Pool) {
 			for i := range owners {
 				room, err := p.Reserve(context.Background(), 100)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, err)
 				w := []With{{Size: 100}, {Room: room}}[i%2]
-				if err := owners[i].OwnWith(p, unsafe.Pointer(&resource), w); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, owners[i].OwnWith(p, unsafe.Pointer(&resource), w))
 			}
 		}, 26},
 		{"Make", Options{Construct: construct, Size: 100}, func(t *testing.T, p *Pool) {
 			for i := range owners {
-				if err := owners[i].Make(p); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, owners[i].Make(p))
 			}
 		}, 36},
 		{"told", Options{OnCollect: func(Collected) {}}, func(t *testing.T, p *Pool) {

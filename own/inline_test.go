@@ -199,9 +199,7 @@ func TestInlineReportsErrors(t *testing.T) {
 	})
 	testcall.Aside(func() {
 		for i := range 1000 {
-			if err := p.own(&new(thing).owner, 1, 1<<20); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, p.own(&new(thing).owner, 1, 1<<20))
 			if i%100 == 0 {
 				cleanups(t)
 			}
@@ -332,9 +330,7 @@ func TestInlineTrace(t *testing.T) {
 	}})
 	makeOne := func() *thing {
 		m := new(thing)
-		if err := m.Make(p); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, m.Make(p))
 		return m
 	}
 	testcall.Aside(func() {

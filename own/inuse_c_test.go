@@ -15,6 +15,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/test/cside"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
@@ -43,9 +44,7 @@ func TestHammerInUse(t *testing.T) {
 		var all [objects]*thing
 		for i := range all {
 			all[i] = new(thing)
-			if err := all[i].Own(p, l.Create(), 16); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, all[i].Own(p, l.Create(), 16))
 		}
 		var running sync.WaitGroup
 		var done, destroyed atomic.Bool
@@ -138,9 +137,7 @@ func TestUseKeepsAlive(t *testing.T) {
 	}
 	running.Wait()
 	collectUntil(t, "all are destroyed", func() bool { return l.Report().Live == 0 })
-	if err := l.Report().Err(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, l.Report().Err())
 }
 
 // TestClosePoolCountsUses destroys a pool while one Use runs, within it and beside
@@ -151,9 +148,7 @@ func TestClosePoolCountsUses(t *testing.T) {
 	p := own.NewPool(own.Options{Name: "own_test.entry", Release: libc.Destructor(cside.DestroyEntry)})
 	var o, closed thing
 	for _, o := range []*thing{&o, &closed} {
-		if err := o.Own(p, l.Create(), 16); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, o.Own(p, l.Create(), 16))
 	}
 	closed.Close()
 	o.Use(func(r unsafe.Pointer) {
@@ -163,9 +158,7 @@ func TestClosePoolCountsUses(t *testing.T) {
 		}
 		look(t, l, r)
 	})
-	if err := l.Report().Err(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, l.Report().Err())
 }
 
 // within returns a context that is done after d.

@@ -68,9 +68,7 @@ func TestLeaksSampled(t *testing.T) {
 	ptr := unsafe.Pointer(&x)
 	parents := NewPool(nothing())
 	var parent object
-	if err := parent.Own(parents, ptr, 1); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, parent.Own(parents, ptr, 1))
 	owners := make([]object, n)
 	made, queued, one, told, numbers := nothing(), nothing(), nothing(), nothing(), nothing()
 	made.Construct = func(r []uintptr) (int, error) {
@@ -127,9 +125,7 @@ func TestLeaksSampled(t *testing.T) {
 				n /= 4
 			}
 			for i := range n {
-				if err := row.own(p, i); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, row.own(p, i))
 				if i%4 == 0 {
 					owners[i].Close()
 				}
@@ -185,19 +181,13 @@ func TestLeaksStrata(t *testing.T) {
 	record(t, p, LeaksSampled)
 	owners := make([]object, 2*n+few)
 	for i := range n {
-		if err := owners[i].Own(p, unsafe.Pointer(&x), 100); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, owners[i].Own(p, unsafe.Pointer(&x), 100))
 	}
 	for i := range n {
-		if err := owners[n+i].Own(p, unsafe.Pointer(&x), 1000); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, owners[n+i].Own(p, unsafe.Pointer(&x), 1000))
 	}
 	for i := range few {
-		if err := owners[2*n+i].Own(p, unsafe.Pointer(&x), large); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, owners[2*n+i].Own(p, unsafe.Pointer(&x), large))
 	}
 	look := func(want ...[2]int64) {
 		t.Helper()

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // sizes returns the sizes of open owners, sorted.
@@ -111,18 +113,14 @@ func TestLiveOfMemory(t *testing.T) {
 	var blocks []*Bytes
 	for range 1000 {
 		b, err := m.NewBytes(24)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		blocks = append(blocks, b)
 	}
 	for _, b := range blocks[100:] {
 		b.Close()
 	}
 	g, err := m.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	n := 0
 	for range m.Live() {
 		n++

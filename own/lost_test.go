@@ -129,9 +129,7 @@ func loseCleanups(t *testing.T, seed uint64) {
 				case 3:
 					_, err = m.NewGroup()
 				}
-				if err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, err)
 			}
 			runtime.KeepAlive(last)
 		})

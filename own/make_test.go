@@ -46,9 +46,7 @@ func (f *factory) pool(o Options) *Pool {
 func (f *factory) make(t testing.TB, p *Pool) *thing {
 	t.Helper()
 	m := &thing{}
-	if err := m.Make(p); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.Make(p))
 	f.find(m)
 	return m
 }
@@ -244,9 +242,7 @@ func TestConstructorUsesItsPool(t *testing.T) {
 	var inner thing
 	f.says = func(call, n int) (int, error) {
 		if call == 1 {
-			if err := inner.Make(p); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, inner.Make(p))
 			w.own(t, p, 10).Close()
 			gc(t)
 		}

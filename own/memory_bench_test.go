@@ -1,6 +1,10 @@
 package own
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
+)
 
 var (
 	memSink   *Mem[[100]byte]
@@ -14,9 +18,7 @@ func BenchmarkMemory(b *testing.B) {
 		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			x, err := NewMem[[100]byte](m)
-			if err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, err)
 			memSink = x
 		}
 		memSink = nil
@@ -25,9 +27,7 @@ func BenchmarkMemory(b *testing.B) {
 		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			x, err := NewMem[[100]byte](m)
-			if err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, err)
 			memSink = x
 			x.Close()
 		}
@@ -46,9 +46,7 @@ func BenchmarkGroup(b *testing.B) {
 		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			g, err := m.NewGroup()
-			if err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, err)
 			for range 16 {
 				g.Malloc(64)
 			}
@@ -60,9 +58,7 @@ func BenchmarkGroup(b *testing.B) {
 		m := NewMemory(newHeap(b), MemoryOptions{})
 		for b.Loop() {
 			g, err := m.NewGroup()
-			if err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, err)
 			for range 16 {
 				g.Malloc(64)
 			}

@@ -57,9 +57,7 @@ func TestForgottenMemoryComesBack(t *testing.T) {
 		if st := m.Stats(); st.Bytes != 0 || st.Collected == 0 {
 			t.Errorf("%+v", st)
 		}
-		if err := m.CloseWait(waiting(0)); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, m.CloseWait(waiting(0)))
 	}
 }
 

@@ -14,9 +14,7 @@ import (
 // is counted twice.
 func TestDeadMemoryIsCountedOnce(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	w := newWorld(t, 100_000)
 	children := w.pool(Options{Name: "children"})
 	for i := range times(80) {
@@ -44,9 +42,7 @@ func TestDeadMemoryIsCountedOnce(t *testing.T) {
 					b.Close()
 				case i%3 == 2 && k == 50:
 					child := &thing{cell: w.create(16)}
-					if err := child.OwnWith(children, child.cell.pointer(), With{Size: 16, Parent: b.Owner()}); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, child.OwnWith(children, child.cell.pointer(), With{Size: 16, Parent: b.Owner()}))
 				}
 			}
 		})
@@ -67,25 +63,19 @@ func TestDeadMemoryIsCountedOnce(t *testing.T) {
 	}
 	collectAtMost(t, few, "the children", func() bool { return w.alive() == 0 })
 	mustDestroy(t, children)
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }
 
 // TestSmallMemoryIsZeroed makes blocks of all sizes around the largest that is zeroed
 // while the goroutine is pinned, in space that was written to.
 func TestSmallMemoryIsZeroed(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	m := NewMemory(h, MemoryOptions{})
 	for size := 1; size <= 300; size++ {
 		for round := range 20 {
 			b, err := m.NewBytes(size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			b.Use(func(data []byte) {
 				if len(data) != size {
 					t.Fatalf("%d bytes, want %d", len(data), size)
@@ -105,7 +95,5 @@ func TestSmallMemoryIsZeroed(t *testing.T) {
 	if err := m.CloseWait(patient(t)); err == nil {
 		t.Error("nothing was left open")
 	}
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }

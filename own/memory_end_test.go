@@ -58,9 +58,7 @@ func TestClosePoolMemory(t *testing.T) {
 		all = append(all, newBytes(t, m, 10*i))
 	}
 	g, err := m.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	all[0].Close()
 	all[1].Use(func([]byte) {
 		err = m.CloseWait(doneAfter(1))
@@ -134,9 +132,7 @@ func TestBlockWithChildren(t *testing.T) {
 			for i := range 100 {
 				b := newBytes(t, m, 100)
 				child := &thing{cell: w.create(10)}
-				if err := child.OwnWith(p, child.cell.pointer(), With{Size: 10, Parent: b.Owner()}); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, child.OwnWith(p, child.cell.pointer(), With{Size: 10, Parent: b.Owner()}))
 				if i%2 == 0 && !forget {
 					b.Close()
 					if !b.Closed() || !child.cell.alive() {
@@ -189,9 +185,7 @@ func TestMemoryTells(t *testing.T) {
 	if !strings.Contains(stack, "TestMemoryTells") || strings.Contains(stack, "carve") {
 		t.Errorf("the stack is\n%s", stack)
 	}
-	if err := m.CloseWait(waiting(0)); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, m.CloseWait(waiting(0)))
 }
 
 // TestMemoryIsCountedOnce: the heap has the bytes in its account.

@@ -8,15 +8,14 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // newHeap returns a heap in which nothing is left when the test ends.
 func newHeap(t testing.TB) *cheap.Heap {
 	t.Helper()
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return heapUntilEnd(t, h)
 }
 
@@ -26,9 +25,7 @@ func heapUntilEnd(t testing.TB, h *cheap.Heap) *cheap.Heap {
 			return
 		}
 		mustBeEmpty(t, h)
-		if err := h.Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.Destroy())
 	})
 	return h
 }
@@ -42,18 +39,14 @@ func mustBeEmpty(t testing.TB, h *cheap.Heap) {
 func newBytes(t testing.TB, m *Memory, n int) *Bytes {
 	t.Helper()
 	b, err := m.NewBytes(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return b
 }
 
 func newMem[T any](t testing.TB, m *Memory) *Mem[T] {
 	t.Helper()
 	x, err := NewMem[T](m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return x
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
@@ -135,9 +136,7 @@ func TestBytesOfAllSizes(t *testing.T) {
 			if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
 				t.Errorf("%+v after everything was closed", st)
 			}
-			if err := m.CloseWait(waiting(0)); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, m.CloseWait(waiting(0)))
 			if n := h.Stats().Blocks; n != 0 {
 				t.Errorf("%d blocks of the heap are left", n)
 			}
@@ -167,9 +166,7 @@ func TestMemoryMistakes(t *testing.T) {
 // TestMemoryErrors meets the limit of the heap.
 func TestMemoryErrors(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Limit: 2 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	heapUntilEnd(t, h)
 	m := NewMemory(h, MemoryOptions{})
 	for _, n := range []int{100, 10_000, 100_000} {

@@ -16,9 +16,7 @@ import (
 // and unsafe.Pointer(r) would end the program.
 func TestReleaseByNumber(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() { h.DestroyAll() })
 	p := NewPool(Options{Name: "by number", Release: func(_ any, resources []uintptr) error {
 		for _, r := range resources {
@@ -49,7 +47,5 @@ func TestReleaseByNumber(t *testing.T) {
 		runtime.GC()
 		return h.Stats().Blocks == 0 && p.Stats().Live == 0
 	})
-	if err := p.CloseWait(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, p.CloseWait(t.Context()))
 }

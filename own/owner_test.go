@@ -69,18 +69,14 @@ func TestCloseReleasesAtOnce(t *testing.T) {
 		if i%2 == 0 {
 			continue
 		}
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, m.Close())
 		if m.cell.alive() || !m.Closed() || here != gcwatch.GoroutineID() {
 			t.Fatalf("after Close: alive %v, closed %v", m.cell.alive(), m.Closed())
 		}
 		if n := w.died.Load(); n != int64(i/2+1) {
 			t.Fatalf("%d are released after %d calls of Close", n, i/2+1)
 		}
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, m.Close())
 	}
 	for i, m := range things {
 		if m.Closed() != (i%2 == 1) {
@@ -137,9 +133,7 @@ func TestStaleOwnerDoesNoHarm(t *testing.T) {
 		for i := range rounds {
 			resource := unsafe.Pointer(&world[i%len(world)])
 			m := &thing{}
-			if err := m.Own(p, resource, 16); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, m.Own(p, resource, 16))
 			old[i%len(old)].Close()
 			old[(i+1)%len(old)].Close()
 			if m.Closed() || n != i {
@@ -176,9 +170,7 @@ func TestOwnIntoUsedOwner(t *testing.T) {
 			t.Fatal("not released")
 		}
 		m.cell = w.create(10)
-		if err := m.Own(p, m.cell.pointer(), 10); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, m.Own(p, m.cell.pointer(), 10))
 		stale.Close()
 		if m.Closed() {
 			t.Fatal("a stale copy closed what the Handle owns now")
@@ -189,9 +181,7 @@ func TestOwnIntoUsedOwner(t *testing.T) {
 	}
 	w.destroy(m.cell)
 	m.cell = w.create(10)
-	if err := m.Own(p, m.cell.pointer(), 10); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.Own(p, m.cell.pointer(), 10))
 	m.Close()
 	mustDestroy(t, p)
 	if n := w.died.Load(); n != 100 {
@@ -243,9 +233,7 @@ func TestDisown(t *testing.T) {
 	var m thing
 	w2 := newWorld(t, 1)
 	q := w2.pool(Options{})
-	if err := m.Own(q, w2.create(1).pointer(), 1); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.Own(q, w2.create(1).pointer(), 1))
 	m.Close()
 	if _, err := m.Disown(); !errors.Is(err, ErrClosed) {
 		t.Errorf("Disown after Close: %v", err)

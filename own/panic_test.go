@@ -114,9 +114,7 @@ func TestPanicDoesNotStopTheParent(t *testing.T) {
 	w, bad := newWorld(t, 10), newWorld(t, 10)
 	p, q := w.pool(Options{}), bad.pool(Options{})
 	parent, child := w.own(t, p, 10), &thing{cell: bad.create(10)}
-	if err := child.OwnWith(q, child.cell.pointer(), With{Size: 10, Parent: parent.Owner()}); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, child.OwnWith(q, child.cell.pointer(), With{Size: 10, Parent: parent.Owner()}))
 	parent.Close()
 	bad.before = func(cells []*cell) { bad.destroy(cells[0]); panic("oops") }
 	if v := testcall.Catch(func() { child.Close() }); v != "oops" {

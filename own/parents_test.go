@@ -302,15 +302,11 @@ func TestParentOption(t *testing.T) {
 		return err
 	}
 	var kept object
-	if err := own(&kept); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, own(&kept))
 	gc(t) // seals its batch
 	testcall.Aside(func() {
 		for range 50 {
-			if err := own(&new(thing).object); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, own(&new(thing).object))
 		}
 	})
 	other := w.own(t, p, 10)

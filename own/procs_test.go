@@ -61,9 +61,7 @@ func TestNewPAfterDestroy(t *testing.T) {
 	setProcs(t, 4)
 	all, p, m := makersOf(t, newWorld(t, 1_000_000))
 	mustDestroy(t, p)
-	if err := m.CloseWait(patient(t)); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, m.CloseWait(patient(t)))
 	for _, kind := range all[1:] { // Make, Memory, Group
 		var calls atomic.Int64
 		onAllPs(t, 4, func() error {
@@ -229,9 +227,7 @@ func TestHammerProcs(t *testing.T) {
 	})
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)
-	if err := m.CloseWait(patient(t)); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, m.CloseWait(patient(t)))
 	collectNow(t, "all blocks", func() bool { return x.h.Stats().Blocks == 0 })
 }
 

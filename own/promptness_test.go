@@ -37,9 +37,7 @@ func TestCollectionsUntilReleased(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, %d Ps", row.name, row.procs), func(t *testing.T) {
 			setProcs(t, row.procs)
 			parents := NewPool(Options{Release: func(_ any, _ []uintptr) error { return nil }})
-			if err := parent.Own(parents, unsafe.Pointer(&resource), 16); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, parent.Own(parents, unsafe.Pointer(&resource), 16))
 			const owners, tries = 3, 5
 			var took []int
 			usual := 0 // tries that took no more than stated

@@ -108,9 +108,7 @@ func TestRoomForgotten(t *testing.T) {
 			}
 			mustStats(t, p, Stats{})
 			room, err := p.Reserve(context.Background(), row.size)
-			if err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, err)
 			room.Close()
 			mustDestroy(t, p)
 		})

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // info returns what Pools says of a pool of that name, and whether it says anything.
@@ -24,9 +25,7 @@ func TestPools(t *testing.T) {
 	var resource [1]byte
 	p := NewPool(Options{Name: "listed.Pool", Release: func(any, []uintptr) error { return nil }})
 	var o object
-	if err := o.Own(p, unsafe.Pointer(&resource), 100); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Own(p, unsafe.Pointer(&resource), 100))
 	o.SetLabel("first")
 	got, ok := info("listed.Pool")
 	if !ok || got.Memory || got.Stats() != p.Stats() || got.Stats().Live != 1 {
@@ -38,9 +37,7 @@ func TestPools(t *testing.T) {
 		}
 	}
 	o.Close()
-	if err := p.CloseWait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, p.CloseWait(context.Background()))
 	if _, ok := info("listed.Pool"); ok {
 		t.Error("Pools has a pool that is destroyed and owns nothing")
 	}
@@ -49,18 +46,12 @@ func TestPools(t *testing.T) {
 // TestPoolsHasMemories has a block and a group, which lie in two pools.
 func TestPoolsHasMemories(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "listed.Heap"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	m := NewMemory(h, MemoryOptions{Name: "listed.Memory"})
 	b, err := m.NewBytes(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	g, err := m.NewGroup()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	got, ok := info("listed.Memory")
 	if st := got.Stats(); !ok || !got.Memory || st != m.Stats() || st.Live != 2 {
 		t.Errorf("Pools has %+v, with %+v, want %+v", got, st, m.Stats())
@@ -70,12 +61,8 @@ func TestPoolsHasMemories(t *testing.T) {
 	}
 	b.Close()
 	g.Close()
-	if err := m.CloseWait(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.DestroyAll(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, m.CloseWait(context.Background()))
+	testcall.Must(t, h.DestroyAll())
 }
 
 // TestPoolsForgets drops pools, and looks at the roster itself: a pool that is collected

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestStaleOwners closes owners in an open batch, and tries everything with each
@@ -19,9 +21,7 @@ func TestStaleOwners(t *testing.T) {
 	const n = 1000
 	for i := range n {
 		var o object
-		if err := o.Own(p, unsafe.Pointer(resource), 100); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, o.Own(p, unsafe.Pointer(resource), 100))
 		for j := range stale[max(0, len(stale)-40):] {
 			s := &stale[max(0, len(stale)-40)+j]
 			s.Close()
@@ -50,9 +50,7 @@ func TestStaleOwners(t *testing.T) {
 		stale = append(stale, o)
 		o.Close()
 	}
-	if err := p.CloseWait(patient(t)); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, p.CloseWait(patient(t)))
 }
 
 func mustPanic(t *testing.T, f func()) {
@@ -139,9 +137,7 @@ func TestOwnByMany(t *testing.T) {
 	sum := int64(0)
 	for tries := 0; sum < owned.Load() && tries < 1000; tries++ {
 		runtime.GC()
-		if err := Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, Flush(t.Context()))
 		sum = 0
 		for i := range counts {
 			sum += int64(counts[i].Load())

@@ -200,9 +200,7 @@ func TestOwnWithStateKept(t *testing.T) {
 	testcall.Aside(func() {
 		s := new(state)
 		kept = weak.Make(s)
-		if err := n.OwnWith(p, 1, With{Size: 16, State: s}); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, n.OwnWith(p, 1, With{Size: 16, State: s}))
 	})
 	n.Close()
 	if calls != 1 {
@@ -229,13 +227,9 @@ func TestOwnWithState(t *testing.T) {
 		t.Fatal(err)
 	}
 	var none, noneUnder Number[int]
-	if err := errors.Join(none.OwnWith(p, 4, With{Size: 16}), noneUnder.OwnWith(p, 5, With{Size: 16, Parent: parent.Owner()})); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, errors.Join(none.OwnWith(p, 4, With{Size: 16}), noneUnder.OwnWith(p, 5, With{Size: 16, Parent: parent.Owner()})))
 	for _, n := range []*Number[int]{&none, &noneUnder, &parent, &child, &plain} {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, n.Close())
 	}
 	if want := []any{"pool", "of its children", "child", "of its children", "parent"}; fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%q, want %q", got, want)
@@ -304,9 +298,7 @@ func TestOwnWithErrors(t *testing.T) {
 			p := NewPool(o)
 			testcall.Aside(func() {
 				for i := range 10 {
-					if err := new(Number[int]).OwnWith(p, i, With{Size: 16, State: &i}); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, new(Number[int]).OwnWith(p, i, With{Size: 16, State: &i}))
 				}
 			})
 			release(t, p, func() bool { return found.Load() == 10 })
@@ -329,9 +321,7 @@ func TestOwnWithErrors(t *testing.T) {
 		var first, second Number[int]
 		state := &held{}
 		gone := weak.Make(state)
-		if err := errors.Join(first.OwnWith(p, 1, With{Size: 16, State: state}), second.OwnWith(p, 2, With{Size: 16, State: "second"})); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, errors.Join(first.OwnWith(p, 1, With{Size: 16, State: state}), second.OwnWith(p, 2, With{Size: 16, State: "second"})))
 		if v := testcall.Catch(func() { first.Close() }); v != state {
 			t.Errorf("panic value %v", v)
 		}
@@ -349,9 +339,7 @@ func TestOwnWithErrors(t *testing.T) {
 	t.Run("Close", func(t *testing.T) {
 		p := NewPool(Options{Numbers: true, Release: func(any, []uintptr) error { return errRelease }})
 		var n Number[int]
-		if err := n.OwnWith(p, 1, With{Size: 16, State: "state"}); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, n.OwnWith(p, 1, With{Size: 16, State: "state"}))
 		if err := n.Close(); err != errRelease {
 			t.Errorf("Close: %v", err)
 		}
@@ -429,9 +417,7 @@ func TestOwnWithAllocates(t *testing.T) {
 	state := any(new(held))
 	_, bytes := mallocs(func() {
 		for i := range owners {
-			if err := owners[i].OwnWith(p, i, With{State: state}); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, owners[i].OwnWith(p, i, With{State: state}))
 		}
 	})
 	t.Logf("%d bytes for each", bytes/n)

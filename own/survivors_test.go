@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
@@ -36,9 +37,7 @@ var place byte // the address of all their resources
 func (w *tallyman) own(t testing.TB, size int) *object {
 	o := new(object)
 	w.live.Add(1)
-	if err := o.Own(w.pool, unsafe.Pointer(&place), size); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Own(w.pool, unsafe.Pointer(&place), size))
 	return o
 }
 

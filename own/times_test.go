@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // processor returns the processor time of the process so far.
@@ -37,9 +39,7 @@ func TestTimeWaiting(t *testing.T) {
 			p := NewPool(Options{Run: queuedIf(name == "Flush"), Release: released(func([]uintptr) {})})
 			var o object
 			var x byte
-			if err := o.Own(p, unsafe.Pointer(&x), 16); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, o.Own(p, unsafe.Pointer(&x), 16))
 			in := make(chan struct{})
 			go func() {
 				o.Use(func(unsafe.Pointer) {

@@ -90,9 +90,7 @@ func TestTraceOfEveryWayToOwn(t *testing.T) {
 			p := (&factory{w: w}).pool(Options{Trace: true})
 			var owners [20]object
 			for i := range owners {
-				if err := own(t, w, p, parent, &owners[i]); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, own(t, w, p, parent, &owners[i]))
 			}
 			e := destroyError(t, p, waiting(0))
 			runtime.KeepAlive(&owners)

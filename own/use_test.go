@@ -87,9 +87,7 @@ func TestCloseInUse(t *testing.T) {
 					return
 				}
 				for range 2 {
-					if err := m.Close(); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, m.Close())
 				}
 				if !m.Closed() {
 					t.Error("not closed")

@@ -12,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/percpu"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/internal/test/testtrace"
 )
@@ -102,9 +103,7 @@ func TestWay(t *testing.T) {
 		}
 	}
 	text, err := os.ReadFile("internal/batch/way.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	_, listA, _ := strings.Cut(string(text), "// A. ")
 	listA, listB, _ := strings.Cut(listA, "// B. ")
 	for _, way := range []struct {

@@ -95,9 +95,7 @@ func TestBlockedReleaseStopsNobodyElse(t *testing.T) {
 	mustBeReleased(t, m.cell, "by Close")
 
 	r, end, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer r.Close()
 	testcall.Aside(func() { end.WriteString("here") })
 	end = nil
@@ -263,9 +261,7 @@ func TestParentOfAnotherPoolIsReleasedByItsWorkers(t *testing.T) {
 		for range 10 {
 			parent := b.w.own(t, parents, 1<<20)
 			m := &thing{cell: w.create(1 << 20)}
-			if err := m.OwnWith(children, m.cell.pointer(), With{Size: 1 << 20, Parent: parent.Owner()}); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, m.OwnWith(children, m.cell.pointer(), With{Size: 1 << 20, Parent: parent.Owner()}))
 		}
 	})
 	wait(t, "the children are released", func() bool {

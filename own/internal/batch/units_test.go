@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestUnitNames checks that units of the store bear the name of owners, but not more than
@@ -16,9 +17,7 @@ func TestUnitNames(t *testing.T) {
 	if osmem.GoBacked {
 		return // Go's memory has Go's names
 	}
-	if err := span.Init(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, span.Init())
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	var calls []string

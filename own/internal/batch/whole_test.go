@@ -7,15 +7,14 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestEndWhole ends a dead batch of blocks as a whole only if no entry was closed, also not
 // by a Close of the pool that has not released it yet, and if none has children.
 func TestEndWhole(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer func(was bool) { Leak = was }(Leak)
 	Leak = true // the test finds the sentinels itself
 	for _, row := range []struct {

@@ -24,9 +24,7 @@ const few = 3
 func must(t testing.TB) *Object {
 	t.Helper()
 	o, err := New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return o
 }
 
@@ -48,9 +46,7 @@ func collect(t testing.TB) {
 		gcwatch.Walk(n)
 		return race.Build || gcwatch.Walked(n)
 	})
-	if err := own.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, own.Flush(t.Context()))
 }
 
 // collectUntil collects until f returns true.
@@ -323,9 +319,7 @@ func TestForgottenInTheCall(t *testing.T) {
 func TestBeforeTheOwner(t *testing.T) {
 	none(t)
 	o, err := NewWith(func(n int) int { return n + 1 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	emits(t, "bound", o, 2)
 	at := o.Address()
 	o.Close()

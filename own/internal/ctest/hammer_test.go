@@ -10,6 +10,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -83,9 +84,7 @@ func TestHammer(t *testing.T) {
 	none(t)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	stop, err := Threads(4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var ended atomic.Bool
 	var answered atomic.Int64
 	before := Threaded.Stats().Ended
@@ -132,9 +131,7 @@ func TestHammer(t *testing.T) {
 func TestHammerOneCallback(t *testing.T) {
 	none(t)
 	stop, err := Threads(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	o := must(t)
 	var c own.Callback[func(unsafe.Pointer)]
 	var ended atomic.Bool

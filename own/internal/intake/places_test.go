@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/percpu"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/cheapgo/cheap/internal/watch/gcwatch"
@@ -113,9 +114,7 @@ type maker struct {
 // makers returns a maker of each kind. Their owners are forgotten.
 func makers(t *testing.T) []maker {
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	p, q := newPool(0), newPool(1)
 	c := newCarver(h)
 	return []maker{
@@ -336,9 +335,7 @@ func TestStockOfAPThatStopsIsReleased(t *testing.T) {
 	// stock would be released.
 	runtime.GOMAXPROCS(1)
 	collectAtMost(t, 8, "the stock of Ps that do not run", func() bool {
-		if err := p.make(new(batch.Ref)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, p.make(new(batch.Ref)))
 		live, _, made := p.in.Totals()
 		return stocks() == 0 && made == p.alive.Load()-live
 	})
@@ -354,9 +351,7 @@ func TestStockOfNoPIsReleased(t *testing.T) {
 	}
 	p := newPool(100)
 	b, err := p.in.constructAhead(100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	s := p.in.making.all()[0]
 	s.mu.Lock()
 	b.Home = s
@@ -364,9 +359,7 @@ func TestStockOfNoPIsReleased(t *testing.T) {
 	s.sealAfterGC()
 	s.mu.Unlock()
 	gone := func() bool {
-		if err := p.make(new(batch.Ref)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, p.make(new(batch.Ref)))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		return len(s.spare) == 0
@@ -384,9 +377,7 @@ func TestPlacesBeginSmall(t *testing.T) {
 		t.Errorf("%d shards at first", n)
 	}
 	var r batch.Ref
-	if err := p.own(&r); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, p.own(&r))
 	if n := len(p.in.shards()); n > 2 {
 		t.Errorf("%d shards after one Own", n)
 	}
@@ -405,9 +396,7 @@ func TestFamiliesAreForgotten(t *testing.T) {
 		kept := make([]batch.Ref, 0, 2*n)
 		for range n {
 			var r, child batch.Ref
-			if err := parents.own(&r); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, parents.own(&r))
 			f := r.Sentinel().Batch.Family(r.Index)
 			children.alive.Add(1)
 			if _, err := children.in.Own(&child, f, 1, 16, nil); err != nil {
@@ -469,9 +458,7 @@ func TestNarrowed(t *testing.T) {
 		if s, _ := p.in.Put(1, 16); s != nil {
 			t.Error("an owner was made through a window that is narrowed")
 		}
-		if err := p.own(&r); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, p.own(&r))
 		return r.Sentinel().Batch.Home.(*shard)
 	}
 	s := own()
@@ -500,9 +487,7 @@ func TestFoldForgets(t *testing.T) {
 	p := newPool(0)
 	defer p.in.End()
 	for window.Possible {
-		if err := p.own(new(batch.Ref)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, p.own(new(batch.Ref)))
 		s := p.in.owning.lock()
 		s.unlock() // opens the window
 		s.mu.Lock()

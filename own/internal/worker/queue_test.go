@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -12,9 +13,7 @@ import (
 // program drains them one by one, and then no more.
 func TestNobodyDrains(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer func(was *os.File) { os.Stderr = was; f.Close() }(os.Stderr)
 	os.Stderr = f
 	k := &batch.Spec{Name: "image", Batch: 1, Numbers: true, Release: func(any, []uintptr) error { return nil }}
