@@ -9,6 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
@@ -52,9 +53,7 @@ func TestNoAllocationOfParts(t *testing.T) {
 		whole := func() {
 			c.List.Reset()
 			part()
-			if err := c.List.Run(context.Background()); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, c.List.Run(context.Background()))
 		}
 		whole()
 		if n := testing.AllocsPerRun(100, whole); n > 0.5 && !checkedBuild {

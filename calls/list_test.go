@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/calls"
 	"github.com/cheapgo/cheap/calls/internal/ctest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
@@ -22,9 +23,7 @@ func newCalls() ctest.Calls { return ctest.Calls{List: calls.New()} }
 // mustRun runs a list that must come to its end.
 func mustRun(t testing.TB, l *calls.List) {
 	t.Helper()
-	if err := l.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, l.Run(context.Background()))
 }
 
 // mustPanic calls f, which must panic with a MisuseError that contains part.
@@ -376,14 +375,10 @@ func TestNoAllocation(t *testing.T) {
 		}
 		c.List.SkipIf(calls.Equal(r, 0), 1)
 		c.Mix(1, 2, 3, 4, 5, 6, 7, 8)
-		if err := c.List.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, c.List.Run(ctx))
 		pooled := calls.Get()
 		ctest.Calls{List: pooled}.Add(1, 2)
-		if err := pooled.Run(ctx); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, pooled.Run(ctx))
 		pooled.Put()
 	}
 	round()

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/lab/internal/report"
 	"github.com/cheapgo/cheap/lab/internal/tables"
@@ -161,9 +162,7 @@ func TestLimits(t *testing.T) {
 		t.Errorf("the table calls: %v", err)
 	}
 	row := result.Row{Table: "t", Row: "r", Procs: 2, Bars: []result.Bar{{Figure: "time", Value: 1.2, Bar: 1, Limit: 1.3}}}
-	if err := regressed(&result.Report{Rows: []result.Row{row}}); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, regressed(&result.Report{Rows: []result.Row{row}}))
 	row.Bars[0].Limit = 1.1
 	if err := regressed(&result.Report{Rows: []result.Row{row}}); err == nil || err.Error() != "above the regression limit: t/r on 2: time 1.2, limit 1.1" {
 		t.Error(err)
@@ -189,9 +188,7 @@ func lab(t *testing.T, ctx context.Context, line string) (code int, stdout, stde
 // written.
 func TestMistakes(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.Mkdir("folder", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Mkdir("folder", 0o777))
 	for line, want := range map[string]string{
 		"-fast":             "flag provided but not defined: -fast; -h lists the flags",
 		"calls":             `unexpected argument "calls"; lab takes flags, and the command replay`,
@@ -309,16 +306,12 @@ func TestWhole(t *testing.T) {
 			continue
 		}
 		r.Partial = o.partial
-		if err := s.out.write(r, io.Discard, io.Discard); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, s.out.write(r, io.Discard, io.Discard))
 		files, _ := filepath.Glob("*.html")
 		if want := map[bool]string{true: pageName, false: partName}[i < 2]; len(files) != 1 || files[0] != want {
 			t.Errorf("%q: the pages are %q, want %s", o.line, files, want)
 		}
-		if err := os.Remove(files[0]); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, os.Remove(files[0]))
 		text, err := os.ReadFile(filepath.Join(root, ".gitignore"))
 		if err != nil || !strings.Contains(string(text), "\ncheap-report*.html\n") {
 			t.Errorf("git does not ignore the pages: %v", err)

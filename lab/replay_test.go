@@ -12,6 +12,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/replay/preload"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/lab/internal/tables"
 )
 
@@ -26,9 +27,7 @@ func writeTrace(t *testing.T, file, stream string) {
 	zip := gzip.NewWriter(&buf)
 	zip.Write([]byte(stream))
 	zip.Close()
-	if err := os.WriteFile(file, buf.Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(file, buf.Bytes(), 0o666))
 }
 
 // TestReplayBadTrace has files that are no traces: the error names the file, and the offset in what it
@@ -60,9 +59,7 @@ func TestReplayBadTrace(t *testing.T) {
 func TestReplay(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeTrace(t, "small.fht.gz", small)
-	if err := os.Mkdir("other", 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Mkdir("other", 0o777))
 	writeTrace(t, "other/small.fht.gz", small)
 	code, stdout, stderr := lab(t, t.Context(), "replay -count=2 -format=json small.fht.gz other/small.fht.gz gcc")
 	var rows []result.Row
@@ -96,9 +93,7 @@ func TestReplayNative(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	writeTrace(t, "small.fht.gz", small)
-	if err := os.WriteFile("libnot.so", []byte("no library"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile("libnot.so", []byte("no library"), 0o666))
 	code, stdout, stderr := lab(t, t.Context(), "replay -count=1 -run=small/(local|not) -native=./libnot.so small.fht.gz")
 	for _, want := range []string{
 		`(?m)^ .* local$`, `(?s)\n- small/not is missing: not is not measured: malloc is\s+in .*, and not\s+in\s.*libnot\.so`,
@@ -107,9 +102,7 @@ func TestReplayNative(t *testing.T) {
 			t.Errorf("no %s: exit code %d, %s%s", want, code, stdout, stderr)
 		}
 	}
-	if err := os.Rename("libnot.so", "libheap.so"); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Rename("libnot.so", "libheap.so"))
 	for library, want := range map[string]string{
 		"./none.so":    `^lab: -native: none is not measured: .*\n$`,
 		"none.so":      `^lab: -native: unknown library "none\.so"; .*\n$`,

@@ -8,14 +8,14 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // needCompiler skips a test where there is no C compiler.
 func needCompiler(t *testing.T) {
 	out, err := exec.Command("go", "env", "CC").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if _, err := exec.LookPath(strings.Fields(string(out))[0]); err != nil {
 		t.Skip("there is no C compiler")
 	}
@@ -26,24 +26,18 @@ func TestCommitted(t *testing.T) {
 	needCompiler(t)
 	dir := filepath.Join("..", "internal", "ctest")
 	source, err := os.ReadFile(filepath.Join(dir, "mock.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	_, line, _ := strings.Cut(string(source), "calls/callgen ")
 	line, _, _ = strings.Cut(line, "\n")
 	want, err := os.ReadFile(filepath.Join(dir, "lists.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Chdir(dir)
 	t.Setenv("GOPACKAGE", "ctest")
 	out := filepath.Join(t.TempDir(), "lists.go")
 	args := strings.Fields(strings.Replace(line, "-o lists.go", "", 1))
 	j := job{out: "lists.go", include: args[1], strip: args[3], typ: "Calls", pkg: "ctest", names: args[4:]}
 	got, err := j.generate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if !bytes.Equal(got, want) {
 		os.WriteFile(out, got, 0o666)
 		t.Errorf("lists.go is not what callgen writes; run go generate ./calls/internal/ctest")
@@ -116,9 +110,7 @@ func TestPrototypes(t *testing.T) {
 		header += p.c + "\n"
 		all[p.outcome()] = append(all[p.outcome()], p)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "f.h"), []byte(header), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(filepath.Join(dir, "f.h"), []byte(header), 0o666))
 	for outcome, some := range all {
 		out := filepath.Join(dir, "lists.go")
 		args := []string{"-include", "f.h", "-strip", "lib_", "-package", "p", "-o", out}
@@ -131,9 +123,7 @@ func TestPrototypes(t *testing.T) {
 		if outcome == "written" {
 			want = 0
 			file, err := os.ReadFile(out)
-			if err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, err)
 			text += string(file)
 		}
 		if code != want {
@@ -152,9 +142,7 @@ func TestPreamble(t *testing.T) {
 	needCompiler(t)
 	dir := t.TempDir()
 	write := func(name, text string) {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
 	}
 	write("binding.go", "//go:build linux && cgo\n\npackage binding\n\n// #cgo CFLAGS: -DTYPE=short\n// #cgo noescape f\n// #cgo nonesuch CFLAGS: -DTYPE=long\n// /* A function. */\n// static TYPE f(TYPE x) { return x; }\nimport \"C\"\n")
 	write("other.go", "package binding\n\n/*\n#cgo CFLAGS: -DOTHER=1\n*/\nimport \"C\"\n")
@@ -164,9 +152,7 @@ func TestPreamble(t *testing.T) {
 		t.Fatal(stderr.String())
 	}
 	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, part := range []string{
 		"//go:build linux && cgo\n", "package binding\n", "// static TYPE f(TYPE x) { return x; }\n",
 		"type Batch struct{ List *calls.List }", "func (c Batch) F(x int16) calls.Result",
@@ -196,9 +182,7 @@ func TestUsage(t *testing.T) {
 func TestRefused(t *testing.T) {
 	needCompiler(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "f.h"), []byte("int f(int, ...); int g(int); extern int h; long double i(void);\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(filepath.Join(dir, "f.h"), []byte("int f(int, ...); int g(int); extern int h; long double i(void);\n"), 0o666))
 	var stderr bytes.Buffer
 	code := run([]string{"-include", "f.h", "-package", "p", "-o", filepath.Join(dir, "lists.go"), "f", "g", "h", "i"}, &stderr)
 	if lines := strings.Split(strings.TrimSpace(stderr.String()), "\n"); code != 1 || len(lines) != 3 {
@@ -213,9 +197,7 @@ func TestRefused(t *testing.T) {
 func TestNamesOfMethods(t *testing.T) {
 	needCompiler(t)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "f.h"), []byte("int f(int); int f_args(int); int g(void); int g_args(void);\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(filepath.Join(dir, "f.h"), []byte("int f(int); int f_args(int); int g(void); int g_args(void);\n"), 0o666))
 	out := filepath.Join(dir, "lists.go")
 	var stderr bytes.Buffer
 	if code := run([]string{"-include", "f.h", "-package", "p", "-o", out, "f", "f_args"}, &stderr); code != 1 || !strings.Contains(stderr.String(), "FArgs has the name of f\n") {
@@ -233,9 +215,7 @@ func TestLinks(t *testing.T) {
 	needCompiler(t)
 	// The libraries of C may be for this processor only.
 	host, err := exec.Command("go", "env", "GOHOSTARCH").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Setenv("GOARCH", strings.TrimSpace(string(host)))
 	t.Setenv("CGO_ENABLED", "1")
 	t.Setenv("GOWORK", "off")
@@ -243,22 +223,14 @@ func TestLinks(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, name := range []string{"go.mod", "go.sum"} { // what the module requires, its program requires
 		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		const module = "module github.com/cheapgo/cheap\n"
 		write(name, strings.Replace(string(text), module, "module links\n\nrequire github.com/cheapgo/cheap v0.0.0\n\nreplace github.com/cheapgo/cheap => "+strconv.Quote(root)+"\n", 1))
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestFlags reads the #cgo lines that are true of a package, with quotes and conditions, and not
@@ -18,12 +20,8 @@ func TestFlags(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	other := "windows"
 	if runtime.GOOS == other {
@@ -56,9 +54,7 @@ import "C"
 		t.Fatal(stderr.String())
 	}
 	text, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if want := "F(x int8, y int64, z float32, a uint8, b uint16) calls.Result"; !strings.Contains(string(text), want) {
 		t.Errorf("no %q in\n%s", want, text)
 	}

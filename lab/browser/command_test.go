@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/lab/internal/report"
 )
 
@@ -53,11 +54,7 @@ func runCheap(t *testing.T, folder string, args ...string) {
 func benchPage(t *testing.T, r *result.Report) string {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(report.Page(f, r), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, errors.Join(report.Page(f, r), f.Close()))
 	return f.Name()
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // stacks are those of a program with all mechanisms, the leaf first, and how many samples they have.
@@ -55,15 +57,9 @@ func writeProfile(t *testing.T, file string, times int64) {
 		p.Sample = append(p.Sample, s)
 	}
 	to, err := os.Create(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Write(to); err != nil {
-		t.Fatal(err)
-	}
-	if err := to.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, p.Write(to))
+	testcall.Must(t, to.Close())
 }
 
 // TestExplain opens pages of `cheap explain`. The first screen has the answer, and a warning if the

@@ -22,6 +22,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
 )
@@ -208,14 +209,10 @@ func agree(b *tab, address, table string) {
 // The blocks that they leave stay.
 func allocate(t *testing.T) (stop func()) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "images", Limit: 256 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	pool := own.NewPool(own.Options{Name: "Image", Numbers: true, Release: func(any, []uintptr) error { return nil }})
 	account := pace.NewAccount(pace.AccountOptions{Name: "decoder", Limit: 64 << 20})
-	if err := account.Add(50 << 20); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, account.Add(50<<20))
 	var done atomic.Bool
 	var work sync.WaitGroup
 	kept := make([][]*struct{ n own.Number[int] }, 4)
@@ -251,9 +248,7 @@ func allocate(t *testing.T) (stop func()) {
 	}
 	t.Cleanup(func() {
 		stop()
-		if err := h.DestroyAll(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, h.DestroyAll())
 		account.Close()
 	})
 	return stop
@@ -296,9 +291,7 @@ func checkSuspects(b *tab, address string) {
 		};
 	}))`)
 	var onPage []suspect
-	if err := json.Unmarshal([]byte(shown), &onPage); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal([]byte(shown), &onPage))
 	if inJSON := suspectsOf(t, address); len(onPage) == 0 || !slices.Equal(onPage, inJSON) {
 		t.Errorf("the page has\n%+v\nthe JSON\n%+v", onPage, inJSON)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // recorded is a program of C. It lasts for some moments of a recording.
@@ -37,9 +39,7 @@ int main(void) {
 func TestRecord(t *testing.T) {
 	b := startBrowser(t)
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "prog.c"), []byte(recorded), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(filepath.Join(folder, "prog.c"), []byte(recorded), 0o666))
 	build := exec.Command("cc", "-g", "-O0", "-o", "prog", "prog.c")
 	build.Dir = folder
 	if text, err := build.CombinedOutput(); err != nil {

@@ -23,9 +23,7 @@ type decoder struct{ n own.Number[int] }
 //go:noinline
 func newDecoder(t *testing.T, p *own.Pool) *decoder {
 	d := new(decoder)
-	if err := d.n.Own(p, 1, 1000); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, d.n.Own(p, 1, 1000))
 	return d
 }
 
@@ -87,9 +85,7 @@ func planted(all []suspect, pool string) (missing, open int) {
 func suspectsOf(t *testing.T, address string) (all []suspect) {
 	t.Helper()
 	var figures pagejson.SuspectFigures
-	if err := json.Unmarshal(get(t, address+"suspects.json"), &figures); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(get(t, address+"suspects.json"), &figures))
 	for _, s := range figures.Suspects {
 		all = append(all, suspect{s.Pool, s.Label, fmt.Sprint(s.Live), fmt.Sprint(s.Bytes), fmt.Sprint(s.Collected), s.Stack, s.MissingClose})
 	}
@@ -99,9 +95,7 @@ func suspectsOf(t *testing.T, address string) (all []suspect) {
 func get(t *testing.T, address string) []byte {
 	t.Helper()
 	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {

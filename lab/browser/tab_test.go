@@ -24,6 +24,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // browsers are the names under which Chromium is installed.
@@ -73,9 +75,7 @@ func startBrowser(t *testing.T) *tab {
 		}
 	})
 	b := &tab{t: t, ctx: ctx}
-	if err := chromedp.Listen(ctx, b.listen); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, chromedp.Listen(ctx, b.listen))
 	call(b, network.Enable, network.EnableParams{})
 	return b
 }

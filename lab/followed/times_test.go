@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // programs are those with the advice that was followed.
@@ -37,13 +39,9 @@ const (
 func module(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS("testdata")); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.CopyFS(dir, os.DirFS("testdata")))
 	for _, ending := range []string{".mod", ".sum"} {
-		if err := os.Rename(filepath.Join(dir, "followed"+ending), filepath.Join(dir, "go"+ending)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.Rename(filepath.Join(dir, "followed"+ending), filepath.Join(dir, "go"+ending)))
 	}
 	t.Setenv("GOWORK", "off")
 	return dir
@@ -109,9 +107,7 @@ func promise(t *testing.T, cheap, dir, pkg, advice string, args []string) float6
 	command := exec.Command(cheap, append([]string{"explain", "-json", pkg}, args...)...)
 	command.Dir = dir
 	output, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var r struct {
 		Advice []struct {
 			Site          string
@@ -136,8 +132,6 @@ func processorTime(t *testing.T, program string, args ...string) (time.Duration,
 	command := exec.Command(program, args...)
 	command.Stderr = os.Stderr
 	output, err := command.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return command.ProcessState.UserTime() + command.ProcessState.SystemTime(), string(output)
 }

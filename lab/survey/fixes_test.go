@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var (
@@ -27,9 +29,7 @@ var (
 // their memory.
 func TestFixes(t *testing.T) {
 	rows, err := readTable("results/fixes.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if len(rows) < 5 {
 		t.Errorf("%d modules, want five", len(rows))
 	}
@@ -62,9 +62,7 @@ func measureFixes(t *testing.T, module string, args []string) map[string]string 
 	if err == nil {
 		err = s.copyModule(ctx, module, dir)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	before := s.goTest(ctx, t, dir, args...)
 	findings := s.findings(ctx, t, dir)
 	texts := goFiles(t, dir)
@@ -152,9 +150,7 @@ func goFiles(t *testing.T, dir string) map[string]map[string]int {
 		files[filepath.ToSlash(rel)] = lines
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return files
 }
 
@@ -162,9 +158,7 @@ func goFiles(t *testing.T, dir string) map[string]map[string]int {
 func ran(t *testing.T, dir, module, profile string, before map[string]map[string]int) int {
 	t.Helper()
 	f, err := os.Open(profile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	path, _, _ := strings.Cut(module, "@")
 	covered := map[string]map[int]bool{}
@@ -184,9 +178,7 @@ func ran(t *testing.T, dir, module, profile string, before map[string]map[string
 	n := 0
 	for _, name := range slices.Sorted(maps.Keys(covered)) {
 		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(name)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		at := 0
 		for line := range strings.Lines(string(text)) {
 			at++

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // leaky is a module with a package that leaks, one that cannot be read, and one without cgo.
@@ -40,13 +42,9 @@ func serve(t *testing.T, proxy, path string, files map[string]string) {
 	t.Helper()
 	const version = "v1.0.0"
 	dir := filepath.Join(proxy, filepath.FromSlash(path), "@v")
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.MkdirAll(dir, 0o777))
 	write := func(ext, text string) {
-		if err := os.WriteFile(filepath.Join(dir, version+ext), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(filepath.Join(dir, version+ext), []byte(text), 0o666))
 	}
 	write(".mod", files["go.mod"])
 	write(".info", `{"Version":"`+version+`"}`)
@@ -57,13 +55,9 @@ func serve(t *testing.T, proxy, path string, files map[string]string) {
 		if err == nil {
 			_, err = f.Write([]byte(text))
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, z.Close())
 	write(".zip", b.String())
 }
 
@@ -82,21 +76,15 @@ func TestSurvey(t *testing.T) {
 	t.Setenv("GOMODCACHE", filepath.Join(dir, "cache"))
 	t.Cleanup(func() { exec.Command("go", "clean", "-modcache").Run() }) // its files cannot be removed otherwise
 	list := filepath.Join(dir, "modules.txt")
-	if err := os.WriteFile(list, []byte("# a source\nexample.com/leaky@v1.0.0\nexample.com/plain@v1.0.0\nexample.com/gone@v1.0.0 # moved\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(list, []byte("# a source\nexample.com/leaky@v1.0.0\nexample.com/plain@v1.0.0\nexample.com/gone@v1.0.0 # moved\n"), 0o666))
 	var out strings.Builder
-	if err := run([]string{"-cheapvet=" + cheapvet, "-out=" + dir, list}, &out); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, run([]string{"-cheapvet=" + cheapvet, "-out=" + dir, list}, &out))
 	if err := run([]string{"-cheapvet=" + cheapvet, "-compare=" + dir, list}, io.Discard); err != nil {
 		t.Errorf("the second run finds something else: %v", err)
 	}
 	read := func(name string) []string {
 		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return strings.Split(strings.TrimSpace(string(text)), "\n")[1:]
 	}
 	rows := read("modules.tsv")
@@ -120,14 +108,10 @@ func TestCompare(t *testing.T) {
 	list := filepath.Join(dir, "modules.txt")
 	const name = "example.com/gone@v1.0.0"
 	kept := results{name: {name + "\t\t1\n", name + "\tcfree\tnever\ta.go:1\n"}}
-	if err := errors.Join(os.WriteFile(list, []byte(name+"\n"), 0o666), kept.write(dir, []string{name})); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, errors.Join(os.WriteFile(list, []byte(name+"\n"), 0o666), kept.write(dir, []string{name})))
 	t.Setenv("GOPROXY", "off")
 	for _, flag := range []string{"-out=", "-compare="} {
-		if err := run([]string{"-cheapvet=sh", flag + dir, list}, io.Discard); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, run([]string{"-cheapvet=sh", flag + dir, list}, io.Discard))
 	}
 	if got, err := readResults(dir); err != nil || got[name] != kept[name] {
 		t.Errorf("it has %q, %v, want %q", got[name], err, kept[name])
@@ -142,14 +126,10 @@ func TestCompare(t *testing.T) {
 // TestSlow gives a module no time.
 func TestSlow(t *testing.T) {
 	list := filepath.Join(t.TempDir(), "modules.txt")
-	if err := os.WriteFile(list, []byte("example.com/leaky@v1.0.0\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(list, []byte("example.com/leaky@v1.0.0\n"), 0o666))
 	t.Setenv("GOPROXY", "off")
 	var out strings.Builder
-	if err := run([]string{"-cheapvet=sh", "-timeout=1ns", list}, &out); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, run([]string{"-cheapvet=sh", "-timeout=1ns", list}, &out))
 	if !strings.Contains(out.String(), "took longer than 1ns") {
 		t.Errorf("it says %q", out.String())
 	}

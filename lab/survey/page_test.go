@@ -5,28 +5,24 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestPage compares lab/survey/README.md with the results that are stored.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	page := string(text)
 	want, err := figures("results")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for line := range strings.Lines(want) {
 		if line = strings.TrimSpace(line); !strings.Contains(page, line) {
 			t.Errorf("lab/survey/README.md does not say %q: go run ./survey -figures=survey/results has what it should say", line)
 		}
 	}
 	findings, err := readTable("results/findings.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	_, table, _ := strings.Cut(page, "| module | place | what is lost |\n| --- | --- | --- |\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	rows := strings.Split(table, "\n")
@@ -50,9 +46,7 @@ func TestPage(t *testing.T) {
 // TestRead looks at the verdicts.
 func TestRead(t *testing.T) {
 	read, err := readTable("results/read.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	drawn := 0
 	for _, r := range read {
 		if v := r["verdict"]; v != "true" && v != "false" && v != "harmless" {
@@ -73,9 +67,7 @@ func TestRead(t *testing.T) {
 // TestTwice looks at the verdicts about what is freed twice, in the histories of repositories.
 func TestTwice(t *testing.T) {
 	rows, err := readTable("results/twice.tsv")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	right := 0
 	for _, r := range rows {
 		if r["verdict"] == "true" {
@@ -86,9 +78,7 @@ func TestTwice(t *testing.T) {
 		}
 	}
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if want := fmt.Sprintf("[%d places](results/twice.tsv) are reported; %d are true.", len(rows), right); !strings.Contains(string(page), want) {
 		t.Errorf("lab/survey/README.md does not say %q", want)
 	}

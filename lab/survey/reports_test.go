@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var reports = flag.String("reports", "", "run the programs of the reports whose names contain this `text`, or all; modules are downloaded, and C libraries needed")
@@ -41,9 +43,7 @@ func TestReports(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".md"), func(t *testing.T) {
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			blocks := blocksOf(string(text))
 			if !bytes.HasPrefix(text, []byte("# ")) || !version.Match(text) || blocks["diff"] == "" || blocks["text"] == "" {
 				t.Error("want a title, a module with its version, what the program says as text, and a diff")
@@ -74,13 +74,9 @@ func withoutNumbers(text string) string { return digits.ReplaceAllString(text, "
 func runReport(t *testing.T, text, patch string, program []byte) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "report_test.go"), program, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(filepath.Join(dir, "report_test.go"), program, 0o666))
 	command := func(fails bool, args ...string) string {
 		c := exec.Command("go", args...)
 		c.Dir = dir
@@ -107,13 +103,9 @@ func runReport(t *testing.T, text, patch string, program []byte) string {
 	module, _, _ := strings.Cut(version.FindStringSubmatch(text)[1], "@")
 	patched := t.TempDir()
 	original := strings.TrimSpace(command(false, "list", "-m", "-f={{.Dir}}", module))
-	if err := os.CopyFS(patched, os.DirFS(original)); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.CopyFS(patched, os.DirFS(original)))
 	if name := filepath.Join(patched, "go.mod"); !exists(name) {
-		if err := os.WriteFile(name, []byte("module "+module+"\n"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(name, []byte("module "+module+"\n"), 0o666))
 	}
 	apply(t, patched, patch)
 	command(false, "mod", "edit", "-replace="+module+"="+patched)
@@ -134,9 +126,7 @@ func apply(t *testing.T, dir, patch string) {
 	at := 0
 	write := func() {
 		if name != "" {
-			if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 		}
 	}
 	var old, changed string
@@ -157,9 +147,7 @@ func apply(t *testing.T, dir, patch string) {
 			write()
 			name, at = filepath.Join(dir, strings.TrimSpace(file)), 0
 			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			text = string(b)
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
@@ -20,16 +21,12 @@ func TestLockedMemory(t *testing.T) {
 			return // the program may not lock memory; then the map costs nothing anyway
 		}
 		before := resident(t)
-		if err := Init(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, Init())
 		if took := resident(t) - before; took > 8<<20 {
 			t.Errorf("the map takes %d bytes of memory", took)
 		}
 		base, _, err := Alloc(1, 1, UnitSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if Find(base) == nil {
 			t.Error("the unit has no record")
 		}
@@ -44,9 +41,7 @@ func TestLockedMemory(t *testing.T) {
 // kibibytes here, and not in pages: under qemu-user those would be the kernel's own.
 func resident(t *testing.T) int {
 	text, err := os.ReadFile("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	n, ok := procfs.Bytes(text, "VmRSS")
 	if !ok {
 		t.Fatalf("no VmRSS in %s", text)

@@ -7,13 +7,12 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestFindAnything asks about numbers of all kinds.
 func TestFindAnything(t *testing.T) {
-	if err := Init(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Init())
 	for shift := range bits.UintSize {
 		for d := range uintptr(3) {
 			addr := uintptr(1)<<shift + d - 1
@@ -36,15 +35,11 @@ func TestFindAnything(t *testing.T) {
 // TestFindAllAddresses looks whether the map has a word for each region that an address
 // can be in, and none for numbers beyond.
 func TestFindAllAddresses(t *testing.T) {
-	if err := Init(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Init())
 	most := ^uintptr(0) >> (bits.UintSize - addressBits)
 	for _, addr := range []uintptr{most, most - RegionSize, most / 2, most/2 + 1, RegionSize, 0} {
 		base := addr &^ (RegionSize - 1)
-		if err := ensure(base, RegionSize); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, ensure(base, RegionSize))
 		first, last := Find(base), Find(base+RegionSize-1)
 		if first == nil || last == nil || last.Addr()-first.Addr() != (regionUnits-1)*spanSize {
 			t.Errorf("records of the region at %#x: %p to %p", base, first, last)
@@ -71,9 +66,7 @@ func TestMapping(t *testing.T) {
 	for _, align := range []uintptr{1, UnitSize, RegionSize, 2 * RegionSize} {
 		for _, size := range []uintptr{OwnMapping, RegionSize, RegionSize + osmem.PageSize} {
 			base, space, err := AllocMapping(size, align)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			if base%max(align, RegionSize) != 0 || space < size || space%RegionSize != 0 {
 				t.Errorf("%#x bytes at %#x, in %#x", size, base, space)
 			}
@@ -145,9 +138,7 @@ func TestMostMappings(t *testing.T) {
 				}
 			}
 			op = ""
-			if err := alloc(); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, alloc())
 		}
 		if err := alloc(); err != errMappings {
 			t.Fatalf("one more than allowed: %v", err)
@@ -170,9 +161,7 @@ func TestMeta(t *testing.T) {
 		var got []uintptr
 		for range 10 {
 			addr, err := AllocMeta(size)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			if addr%128 != 0 || seen[addr] {
 				t.Errorf("%d bytes at %#x; again: %v", size, addr, seen[addr])
 			}
@@ -196,9 +185,7 @@ func TestMeta(t *testing.T) {
 			delete(seen, addr)
 		}
 		again, err := AllocMeta(size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if again != got[len(got)-1] {
 			t.Errorf("%d bytes: the record that came back is not used again", size)
 		}
@@ -216,13 +203,9 @@ func TestChunk(t *testing.T) {
 	r := allocRun(t, nil, 4, 1)
 	defer Free(r.base, r.units)
 	outer, err := AllocMeta(EntrySize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	inner, err := AllocMeta(EntrySize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	at := func(want ...uintptr) {
 		t.Helper()
 		for i, want := range want {
@@ -234,13 +217,9 @@ func TestChunk(t *testing.T) {
 		}
 	}
 	at(0, 0, 0, 0)
-	if err := EnterChunk(r.base, 3*UnitSize, outer); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, EnterChunk(r.base, 3*UnitSize, outer))
 	at(outer, outer, outer, 0)
-	if err := EnterChunk(r.base+UnitSize, UnitSize, inner); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, EnterChunk(r.base+UnitSize, UnitSize, inner))
 	at(outer, inner, outer, 0)
 	if OuterChunk(inner) != outer || OuterChunk(outer) != 0 {
 		t.Errorf("outer of inner %#x, of outer %#x", OuterChunk(inner), OuterChunk(outer))

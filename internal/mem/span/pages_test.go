@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestUnitSet compares sets of units with a slice of bools.
@@ -102,9 +103,7 @@ func allocRun(t *testing.T, live []run, units, align int) run {
 	} else {
 		base, fresh, err = Alloc(units, align, uintptr(units)*UnitSize)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	r := run{base, units}
 	if base%(uintptr(align)*UnitSize) != 0 || base>>regionShift != (r.end()-1)>>regionShift {
 		t.Fatalf("%d units, aligned to %d, at %#x", units, align, base)
@@ -223,9 +222,7 @@ func TestTails(t *testing.T) {
 	}
 	take := func(units int, size uintptr) run {
 		base, _, err := Alloc(units, 1, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return run{base, units}
 	}
 	warm := take(3, 3*UnitSize)
@@ -250,9 +247,7 @@ func TestTails(t *testing.T) {
 	}
 	Shrink(r.base, 2, part)
 	mustHave("the span is shrunk", tail+UnitSize)
-	if err := Commit(r.base, UnitSize); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Commit(r.base, UnitSize))
 	mustHave("the span grows within its unit", UnitSize)
 	Shrink(r.base, 1, part)
 	if !Extend(r.base, 1, 1, UnitSize+part) {
@@ -314,9 +309,7 @@ func TestTails(t *testing.T) {
 
 	// A huge page is not broken for a tail.
 	base, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	chunk := run{base, chunkUnits}
 	chunk.dirty()
 	Free(base, 1)
@@ -492,9 +485,7 @@ func TestExtendPart(t *testing.T) {
 	size := min(UnitSize+3*osmem.PageSize, 2*UnitSize)
 	for range 100 { // in units that have been used before, and others
 		base, _, err := Alloc(1, 1, min(2*osmem.PageSize, UnitSize))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		units := 1
 		if Extend(base, 1, 1, size) {
 			units = 2
@@ -521,13 +512,9 @@ func TestInUse(t *testing.T) {
 	}
 	units, mapped := InUse()
 	base, _, err := Alloc(3, 1, 3*UnitSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	own, space, err := AllocMapping(OwnMapping, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, addr := range []uintptr{base, base + 2*UnitSize, own} {
 		Find(addr).StoreTag(tag)
 	}

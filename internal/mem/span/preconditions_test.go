@@ -5,31 +5,24 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestPreconditions calls each function that wants a multiple of something, or a number in a range,
 // with what is wrong, and wants a panic that names it.
 func TestPreconditions(t *testing.T) {
 	unit, _, err := Alloc(2, 1, 2*UnitSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer Free(unit, 2)
 	size := UnitSize + osmem.PageSize
 	own, space, err := AllocMapping(size, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer FreeMapping(own, space)
 	meta, err := AllocMeta(EntrySize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer FreeMeta(meta, EntrySize)
 	long, err := AllocMeta(osmem.PageSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer FreeMeta(long, osmem.PageSize)
 	r := find(unit)
 
@@ -127,9 +120,7 @@ func TestHollowEnds(t *testing.T) {
 	}
 	const tag = 1 << 20 << KindBits
 	base, _, err := Alloc(4, 1, 4*UnitSize)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer Free(base, 4)
 	size := 4*UnitSize - osmem.PageSize // with pages of 64 KiB three units
 	for i := range uintptr(4) {

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestEach finds the spans of a heap.
@@ -21,9 +23,7 @@ func TestEach(t *testing.T) {
 	}
 	large := allocRun(t, nil, 3, 1)
 	own, space, err := AllocMapping(OwnMapping, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, base := range []uintptr{large.base, own} {
 		s := Find(base)
 		s.Base = base
@@ -68,9 +68,7 @@ func TestFilled(t *testing.T) {
 	get := func() (base uintptr, fresh, filled bool) {
 		t.Helper()
 		base, fresh, filled, err := AllocFilled(4, 1, 4*UnitSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return base, fresh, filled
 	}
 	want := func(when string, fresh, filled bool) {

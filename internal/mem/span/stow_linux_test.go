@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // moves reports whether pages move. If not, it looks whether a mapping that is freed is
@@ -65,9 +66,7 @@ var sink byte // or the compiler might leave the read out
 func warmMapping(t *testing.T, size uintptr) (base, space uintptr, fresh bool) {
 	t.Helper()
 	base, space, fresh, err := AllocWarmMapping(size, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return base, space, fresh
 }
 
@@ -134,9 +133,7 @@ func TestStowBetween(t *testing.T) {
 	var used []uintptr
 	for range 5 {
 		units, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		write(units, chunkSize)
 		used = append(used, units)
 	}
@@ -242,9 +239,7 @@ func TestMovePieces(t *testing.T) {
 	}
 	write(base, size)
 	to, toSpace, err := AllocMapping(2*size, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	left, refused := 0, errors.New("refused")
 	f := func(op osmem.Op, _ uintptr) error {
 		if op != osmem.OpRemap {
@@ -258,9 +253,7 @@ func TestMovePieces(t *testing.T) {
 	osmem.Fault.Store(&f)
 	defer osmem.Fault.Store(nil)
 	lost, lostSpace, err := AllocMapping(2*size, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	left, refused = 2, osmem.ErrLost
 	if MoveMapping(base, lost, size) || Find(lost).Lost != 3*chunkSize {
 		t.Errorf("%d bytes are lost", Find(lost).Lost)
@@ -302,14 +295,10 @@ func TestMoveUnits(t *testing.T) {
 	for i, want := range []error{nil, nil, errors.New("refused"), osmem.ErrLost} {
 		pages.unmoved = i == 0 // as after addresses were lost
 		from, _, err := Alloc(units, 1, size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		write(from, units*UnitSize) // the end of the last unit may have contents of another block
 		to, space, err := AllocMapping(OwnMapping, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		inUse, mapped := InUse()
 		pieces := pages.pieces
 		f := func(op osmem.Op, _ uintptr) error {
@@ -377,9 +366,7 @@ func TestMoveStart(t *testing.T) {
 		from, _, err1 := Alloc(units, 1, uintptr(units)*UnitSize)
 		to, space, err2 := AllocMapping(OwnMapping, 1)
 		far, farSpace, err3 := AllocMapping(2*OwnMapping, 1)
-		if err := errors.Join(err1, err2, err3); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, errors.Join(err1, err2, err3))
 		if !MoveUnits(from, to, uintptr(units)*UnitSize) {
 			t.Fatal("the system does not move units")
 		}
@@ -426,9 +413,7 @@ func TestHugeTables(t *testing.T) {
 		{"warm before, with memory that may be swapped out", 1, 0, 0, 1, false, true, 0},
 	} {
 		base, _, err := Alloc(chunkUnits, chunkUnits, chunkSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		write(base, chunkSize)
 		Free(base, chunkUnits)
 		TrimAll()
@@ -590,9 +575,7 @@ func TestStowSplit(t *testing.T) {
 	// Each unit can be used.
 	for Idle() > 0 {
 		unit, _, err := Alloc(1, 1, UnitSize)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		defer Free(unit, 1)
 		write(unit, UnitSize)
 		check(t, unit, UnitSize)

@@ -12,6 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // calls are the methods and functions that the loops measure.
@@ -25,9 +27,7 @@ var calls = map[string]bool{
 func written(t *testing.T, file string) (literals []int, named map[string]int) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	count := func(body ast.Node) (n int) {
 		ast.Inspect(body, func(node ast.Node) bool {
 			if call, ok := node.(*ast.CallExpr); ok {
@@ -64,13 +64,9 @@ var (
 // was inlined, a call that it makes.
 func TestCompiled(t *testing.T) {
 	export, err := exec.Command("go", "list", "-export", "-f", "{{.Export}}", ".").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	code, err := exec.Command("go", "tool", "objdump", "-s", `/loops\.`, string(bytes.TrimSpace(export))).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	literals := make(map[string][]int) // by file, of each literal in its order
 	named := make(map[string]int)
 	heads := textLine.FindAllSubmatchIndex(code, -1)

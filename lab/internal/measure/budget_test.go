@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // hours is a budget of tests whose rows move the clock. The timer that ends processes is that of
@@ -31,9 +33,7 @@ func TestBudgetHolds(t *testing.T) {
 	tables = append(tables, fakeTable(f.starved("a", hours/2), f.starved("b", hours/2))...)
 	tables[1].Name = "others"
 	report, err := Run(t.Context(), tables, Options{Budget: hours, clock: f.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	want := "Left out, because the time of 10h0m0s was over: fakes: slow, slower, small; all of others."
 	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, want) {
 		t.Errorf("the notes are\n%s\nwant\n%s", notes, want)
@@ -137,9 +137,7 @@ func TestBudgetEndsProcesses(t *testing.T) {
 			return child
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if notes := strings.Join(report.Notes, "\n"); !strings.Contains(notes, "fakes: endless, apart.") || len(report.Rows) != 1 {
 		t.Errorf("rows %+v, notes\n%s", report.Rows, notes)
 	}
@@ -198,9 +196,7 @@ func TestFirst(t *testing.T) {
 	var f fake
 	rows := fakeTable(f.row("a", "", "", 0), f.row("b", "g", "", 0), f.row("c", "", "", 0), f.row("d", "g", "", 0))
 	report, err := Run(t.Context(), rows, Options{Count: 1, Each: Length{N: 1}, First: func(table, row string) bool { return table == "fakes" && row == "d" }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var measured, listed string
 	for _, name := range f.log {
 		if len(name) == 1 && !strings.Contains(measured, name) {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var sink *[64]byte
@@ -53,9 +54,7 @@ func TestChild(t *testing.T) {
 		Count: 2, Child: child,
 		Keep: func(_, row string) bool { return row == "collects-not" },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	row := report.Rows[0]
 	if len(row.Samples) != 2 || row.NsPerOp <= 0 || row.Procs != 2 {
 		t.Errorf("%+v", row)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 const peakBytes = 32 << 20
@@ -86,14 +87,10 @@ func TestPeak(t *testing.T) {
 		if bytes < peakBytes {
 			return
 		}
-		if err := os.WriteFile(filepath.Join(folder, row), nil, 0o666); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, os.WriteFile(filepath.Join(folder, row), nil, 0o666))
 	}
 	report, err := Run(t.Context(), []Table{peaking(folder)}, Options{Count: 1, Child: child, Progress: func(p Progress) { row = p.Row }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if len(report.Rows) != 2 {
 		t.Fatalf("%+v", report.Rows)
 	}

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestQuiet checks that finalizers and cleanups have run when it is quiet.
@@ -21,9 +23,7 @@ func TestQuiet(t *testing.T) {
 		close(done)
 	}()
 	<-done
-	if err := quiet(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, quiet(t.Context()))
 	if f, c := finalized.Load(), cleaned.Load(); f < n-1 || c < n-1 {
 		t.Errorf("%d finalizers and %d cleanups have run, of %d", f, c, n)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // served is a row for processes that stay: it fails when asked for 13.
@@ -40,15 +41,11 @@ func serveArgs(procs int) *exec.Cmd {
 
 func TestRemote(t *testing.T) {
 	work, err := Remote(serveArgs)(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer work.Close()
 	for _, n := range []int{1000, 50_000} {
 		wall, _, err := work.Time(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if work.Figures() != (Figures{Held: 3.5, P99: 99, Resident: 7}) {
 			t.Errorf("figures %+v", work.Figures())
 		}
@@ -67,9 +64,7 @@ func TestRemote(t *testing.T) {
 
 func TestRemoteDies(t *testing.T) {
 	work, err := Remote(serveArgs)(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer work.Close()
 	if _, _, err := work.Time(1); err == nil || !strings.Contains(err.Error(), "no such luck") {
 		t.Errorf("a process that cannot open its row: %v", err)
@@ -89,9 +84,7 @@ func TestRemoteRows(t *testing.T) {
 	other := row
 	other.Name, other.Versus = "other", "one"
 	report, err := Run(context.Background(), []Table{{Table: result.Table{Name: "remote"}, Rows: []Row{row, other}}}, Options{Count: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if len(report.Rows) != 2 {
 		t.Fatalf("%d rows", len(report.Rows))
 	}

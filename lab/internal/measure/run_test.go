@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A fake is rows that write down what is done with them, and a clock that only they move.
@@ -64,9 +65,7 @@ func TestRun(t *testing.T) {
 	before := debug.SetGCPercent(50)
 	defer debug.SetGCPercent(before)
 	report, err := Run(t.Context(), fakeTable(slow, fast), Options{Count: 9, Each: Length{Time: time.Millisecond}, Machine: machine, clock: f.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if got := debug.SetGCPercent(50); got != 50 {
 		t.Errorf("GOGC is %d afterwards", got)
 	}
@@ -112,9 +111,7 @@ func TestRunTime(t *testing.T) {
 		return Work{Time: func(n int) (wall, cpu float64, err error) { return float64(n) * 7, float64(n) * 8, nil }}, nil
 	}}
 	report, err := Run(t.Context(), fakeTable(row), Options{Count: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if r := report.Rows[0]; r.NsPerOp != 7 || r.CI95Low != 7 || r.CI95High != 7 || r.CPUNsPerOp != 8 {
 		t.Errorf("%+v", r)
 	}
@@ -183,9 +180,7 @@ func TestBudget(t *testing.T) {
 	}}
 	tables := fakeTable(f.row("a", "", "", time.Microsecond), slow, f.row("b", "", "", time.Microsecond))
 	report, err := Run(t.Context(), tables, Options{Budget: hours, clock: f.clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var rounds []int
 	for _, row := range report.Rows {
 		rounds = append(rounds, len(row.Samples))
@@ -262,9 +257,7 @@ func TestSearch(t *testing.T) {
 			return wall, 0, nil
 		}}}
 		n, err := u.search(t.Context(), time.Millisecond)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if n < 800 || n > 4000 || rounds > 40 {
 			t.Errorf("%s: %d operations, after %d rounds", c.name, n, rounds)
 		}

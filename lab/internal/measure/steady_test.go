@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // forgetful is a row that allocates bytes for each operation, and writes down how
@@ -30,9 +32,7 @@ var forgottenBytes []byte
 func TestSteady(t *testing.T) {
 	var log, idle []int
 	report, err := Run(t.Context(), fakeTable(forgetful("forgets", 512, &log), forgetful("idle", 0, &idle)), Options{Budget: hours, Count: 2, clock: new(fake).clock})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	row := report.Rows[0]
 	if row.Collections < steadyCollections || strings.Contains(row.Note, "fewer") {
 		t.Errorf("a round has %v collections, note %q", row.Collections, row.Note)

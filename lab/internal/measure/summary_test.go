@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/page/result"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func samples(walls ...float64) *unit {
@@ -40,9 +41,7 @@ func TestCPUVersus(t *testing.T) {
 		}}
 	}
 	report, err := Run(t.Context(), fakeTable(told("a", 1, 8, "b", "c", "none"), told("b", 2, 2), told("c", 4, 16)), Options{Count: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	v := report.Rows[0].CPUVersus
 	if len(v) != 2 || v[0].To != "b" || v[0].Ratio != 4 || v[0].CI95High != 4 || v[1].To != "c" || v[1].Ratio != 0.5 || report.Rows[1].CPUVersus != nil {
 		t.Errorf("%+v and %+v", v, report.Rows[1].CPUVersus)

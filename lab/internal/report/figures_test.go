@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/page/figure"
 	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/page/result/resulttest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var update = flag.Bool("update", false, "write the documents and the files of testdata anew")
@@ -20,9 +21,7 @@ func document(t *testing.T, name string) (path, text string) {
 	t.Helper()
 	path = filepath.Join("..", "..", "..", filepath.FromSlash(name))
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return path, string(data)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/page/result/resulttest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func row(table, name string, ns float64) result.Row {
@@ -65,9 +66,7 @@ func whole() *result.Report {
 func written(t *testing.T, r *result.Report, write func(io.Writer, *result.Report) error) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := write(&out, r); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, write(&out, r))
 	return out.String()
 }
 
@@ -144,9 +143,7 @@ func TestJSON(t *testing.T) {
 		t.Error(text)
 	}
 	file := filepath.Join(t.TempDir(), "report.json")
-	if err := os.WriteFile(file, []byte(written(t, whole(), JSON)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(file, []byte(written(t, whole(), JSON)), 0o666))
 	r := resulttest.Stored(t, file)
 	if again := written(t, r, JSON); again != written(t, whole(), JSON) || len(r.Tables) != 6 {
 		t.Errorf("what is read is another report: %s", again)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/replay"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestVerify replays the traces of the project on each rival, with every block verified.
@@ -15,14 +16,10 @@ func TestVerify(t *testing.T) {
 	}
 	for _, name := range recorded.Names {
 		tr, err := recorded.Read(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		for _, info := range infos {
 			t.Run("trace="+name+"/allocator="+info.Name, func(t *testing.T) {
-				if err := replay.Verify(t.Context(), tr, info); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, replay.Verify(t.Context(), tr, info))
 			})
 		}
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func TestDoublings(t *testing.T) {
@@ -72,9 +74,7 @@ var jump = regexp.MustCompile(`(?m)\t(?:J|B|CB|TB)[A-Z]* \S+\s*$`)
 func disassembly(t *testing.T, name string) string {
 	t.Helper()
 	object, err := compiled()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	symbol := regexp.QuoteMeta("/internal/tables."+name) + "$"
 	out, err := exec.Command("go", "tool", "objdump", "-s", symbol, object).CombinedOutput()
 	if err != nil {

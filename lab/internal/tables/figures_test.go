@@ -18,6 +18,7 @@ import (
 	numbers "github.com/cheapgo/cheap/internal/page/figure"
 	"github.com/cheapgo/cheap/internal/page/result"
 	"github.com/cheapgo/cheap/internal/page/result/resulttest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var updateFigures = flag.Bool("figures.update", false, "write docs/reference/figures.md anew")
@@ -26,9 +27,7 @@ var updateFigures = flag.Bool("figures.update", false, "write docs/reference/fig
 // make. With -figures.update the page is written anew.
 func TestFiguresPage(t *testing.T) {
 	text, err := os.ReadFile(docs("reference/report.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	r := new(result.Report)
 	if err := json.Unmarshal(text, &r.Rows); err != nil || len(r.Rows) == 0 {
 		t.Fatalf("docs/reference/report.json: %v", err)
@@ -42,13 +41,9 @@ func TestFiguresPage(t *testing.T) {
 		"promises": document,
 		"machine":  func() string { return machineOf(r) },
 	}).ParseFiles(filepath.Join("testdata", "figures.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var want bytes.Buffer
-	if err := page.Execute(&want, nil); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, page.Execute(&want, nil))
 	resulttest.Golden(t, docs("reference/figures.md"), want.String(), *updateFigures)
 }
 

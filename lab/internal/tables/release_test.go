@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/lab/internal/lifetime"
 )
 
@@ -21,36 +22,24 @@ func TestReleaseKept(t *testing.T) {
 		}
 		t.Run(r.name, func(t *testing.T) {
 			l, err := r.way()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			r.way = func() (*lifetime.Lifetime, error) { return l, nil }
 			w, err := r.row(true).Open(1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			const n = 1600
 			w.Run(n)
-			if err := w.Check(n); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, w.Check(n))
 			if r.forgets {
 				if err := w.Check(n + 1); err == nil && r.name != "finalizer-no-c" && !strings.HasPrefix(r.name, "own-m") && r.name != "own-group" {
 					t.Errorf("%d objects passed for %d", n, n+1)
 				}
 			}
-			if err := l.Settle(); err != nil {
-				t.Error(err)
-			}
-			if err := l.Check(n); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, l.Settle())
+			testcall.Want(t, l.Check(n))
 			if r.forgets && w.Check(n) == nil {
 				t.Error("objects that were released passed for kept")
 			}
-			if err := l.Close(); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, l.Close())
 		})
 	}
 }
@@ -65,9 +54,7 @@ func TestNoSize(t *testing.T) {
 		runtime.SetFinalizer(new(struct{}), func(*struct{}) { ran <- true })
 		runtime.SetFinalizer(new(object), func(*object) { done <- true })
 	}()
-	if err := lifetime.Collect(func() int { return 1 - len(done) }); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, lifetime.Collect(func() int { return 1 - len(done) }))
 	runtime.GC()
 	if len(ran) > 0 {
 		t.Error("the finalizer of an object without a size ran")

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 	"github.com/cheapgo/cheap/libc"
 )
@@ -39,9 +40,7 @@ func heldBy(t *testing.T, row measure.Row) int64 {
 	t.Helper()
 	goOn := settled(row)
 	w, err := row.Open(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer w.Close()
 	const n = 256
 	defer goOn()
@@ -50,12 +49,8 @@ func heldBy(t *testing.T, row measure.Row) int64 {
 	for row.Name == "own-pace" && collections() == before { // what pace collects for is there, and stays
 		time.Sleep(time.Millisecond)
 	}
-	if err := w.Settle(); err != nil {
-		t.Error(err)
-	}
-	if err := w.Check(n); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, w.Settle())
+	testcall.Want(t, w.Check(n))
 	return w.Figures().Resident
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap/internal/page/result/resulttest"
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/replay/recorded"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/lab/internal/measure"
 )
 
@@ -192,9 +193,7 @@ func round(t *testing.T, table string, row measure.Row, procs, n int, counted bo
 // the list of tables.
 func TestAll(t *testing.T) {
 	text, err := os.ReadFile(docs("reference/figures.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	seen := make(map[string]bool)
 	for _, table := range All() {
 		if !HasC && len(table.Rows) == 0 {
@@ -281,9 +280,7 @@ func TestSizeAllocates(t *testing.T) {
 			continue
 		}
 		w, err := row.Open(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		got := uint64(math.MaxUint64)
 		for range 10 { // what other goroutines of the process allocate meanwhile adds to it
 			var before, after runtime.MemStats

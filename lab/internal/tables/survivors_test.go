@@ -5,6 +5,8 @@ package tables
 import (
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestSurvivors does short rounds, and looks at what the survivors hold: with a cleanup
@@ -12,9 +14,7 @@ import (
 func TestSurvivors(t *testing.T) {
 	for _, row := range Survivors().Rows {
 		w, err := row.Open(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		const n = 5000
 		for range 2 {
 			w.Run(n)
@@ -43,9 +43,7 @@ func TestServer(t *testing.T) {
 	most := make(map[string]int64)
 	for _, row := range Server().Rows {
 		w, err := row.Open(2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		for range 2 {
 			const n = 100
 			goOn := settled(row)

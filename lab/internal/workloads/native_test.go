@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // constants returns the constants that files of Go declare, by name.
@@ -19,9 +21,7 @@ func constants(t *testing.T, sources map[string]string) map[string]constant.Valu
 	var files []*ast.File
 	for name, text := range sources {
 		file, err := parser.ParseFile(set, name, text, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		files = append(files, file)
 	}
 	// What is imported is not needed.
@@ -39,9 +39,7 @@ func constants(t *testing.T, sources map[string]string) map[string]constant.Valu
 func readFile(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return string(text)
 }
 

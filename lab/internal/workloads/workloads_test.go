@@ -3,6 +3,8 @@ package workloads
 import (
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestSame runs each workload on each allocator. What they did must be the same: as
@@ -37,14 +39,10 @@ func (w *Workload) same(t *testing.T, n, threads int) {
 	var first Tally
 	for i, allocator := range w.Allocators() {
 		r, err := w.Open(allocator, threads)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		for run := range 2 {
 			got, err := r.Run(n)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			if got.Blocks != uint64(n) || got.Frees != uint64(n) || got.Bytes < 8*uint64(n) || got.Sum == 0 {
 				t.Errorf("%s, %d operations in %d threads: %+v", allocator, n, threads, got)
 			}

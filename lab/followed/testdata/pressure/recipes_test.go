@@ -9,6 +9,8 @@ import (
 
 	"github.com/dgraph-io/ristretto/v2"
 	duckdb "github.com/duckdb/duckdb-go-bindings/linux-amd64"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 const mib = 1 << 20
@@ -36,9 +38,7 @@ func gives(t *testing.T, most int64, held func() int64, limit func(bytes int64))
 
 func TestSQLite(t *testing.T) {
 	db, err := sql.Open("sqlite3", t.TempDir()+"/a.db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	const most = 64 * mib
@@ -77,9 +77,7 @@ func TestDuckDB(t *testing.T) {
 func TestRistretto(t *testing.T) {
 	const most, value = 32 * mib, 4000
 	c, err := ristretto.NewCache(&ristretto.Config[string, []byte]{NumCounters: 1e5, MaxCost: most, BufferItems: 64, Metrics: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer c.Close()
 	for i := range most / value {
 		c.Set(fmt.Sprint("key", i), make([]byte, value), value)
