@@ -103,9 +103,7 @@ func TestLargeBorders(t *testing.T) {
 // pointers where it finds them on a stack that it moves. The stack must not
 // grow while they are on it, however much of it is left.
 func TestSmallNumbersOnAnyStack(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for depth := range 200 {
 		testcall.Aside(func() {
 			for op, f := range testheap.Accusers(h, l) {

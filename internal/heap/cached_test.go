@@ -115,9 +115,7 @@ func TestReallocFullList(t *testing.T) {
 		if s := h.Stats(); s.Blocks != n || s.Bytes != n*size {
 			t.Errorf("%+v, want %d blocks of %d bytes", s, n, size)
 		}
-		for _, p := range blocks {
-			a.Free(p)
-		}
+		freeAll(a, blocks)
 	})
 }
 

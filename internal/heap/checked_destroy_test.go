@@ -82,9 +82,7 @@ func TestHammerCheckedDestroy(t *testing.T) {
 						if !h.Owns(blocks[0]) || h.UsableSize(blocks[0]) != 200_000 {
 							t.Error("a block is not known")
 						}
-						for _, p := range blocks {
-							a.Free(p)
-						}
+						freeAll(a, blocks)
 						blocks = blocks[:0]
 					}
 				}

@@ -123,9 +123,7 @@ func TestCheckedTrim(t *testing.T) {
 	for i := range 5000 {
 		blocks = append(blocks, h.Malloc(i%3000))
 	}
-	for _, p := range blocks {
-		h.Free(p)
-	}
+	freeAll(h, blocks)
 	h.Trim()
 	h.Free(h.Malloc(10))
 	h.Trim()
@@ -190,9 +188,7 @@ func TestCheckedLimitClasses(t *testing.T) {
 			if n := len(blocks) * (size + 144); n < int(limit)/2 {
 				t.Errorf("limit %d: %d blocks of %d bytes: %+v", limit, len(blocks), size, h.Stats())
 			}
-			for _, p := range blocks {
-				h.Free(p)
-			}
+			freeAll(h, blocks)
 		}
 	}
 }
@@ -221,9 +217,7 @@ func TestCheckedSamples(t *testing.T) {
 	if got := sampledIn(h, ""); got.Allocs != 200 || got.Frees != 0 {
 		t.Errorf("%v allocated, %v freed, want 200 and 0", got.Allocs, got.Frees)
 	}
-	for _, p := range all[:150] {
-		h.Free(p)
-	}
+	freeAll(h, all[:150])
 	if got := sampledIn(h, ""); got.Allocs != 200 || got.Frees != 150 {
 		t.Errorf("%v allocated, %v freed, want 200 and 150", got.Allocs, got.Frees)
 	}

@@ -66,9 +66,7 @@ func TestDestroyed(t *testing.T) {
 		if all {
 			h.DestroyAll()
 		} else {
-			for _, p := range old {
-				h.Free(p)
-			}
+			freeAll(h, old)
 			testcall.Must(t, h.Destroy())
 		}
 		h.DestroyAll() // nothing

@@ -79,9 +79,7 @@ func TestDoubleFreeEverywhere(t *testing.T) {
 // TestDoubleFreeAtDistance frees a block again after other operations, which do
 // not use its class, so that it is not handed out again.
 func TestDoubleFreeAtDistance(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for _, distance := range []int{1, 100, 100_000} {
 		if race.Build || testing.Short() {
 			distance = min(distance, 10_000)
@@ -124,16 +122,12 @@ func TestDoubleFreeElsewhere(t *testing.T) {
 // TestDoubleFreeAfterReuse frees a block of a span that went back and is now a
 // span of another class, or a large block.
 func TestDoubleFreeAfterReuse(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	var old []unsafe.Pointer
 	for range 3000 {
 		old = append(old, h.Malloc(48))
 	}
-	for _, p := range old {
-		h.Free(p)
-	}
+	freeAll(h, old)
 	h.Trim()
 	var reused []unsafe.Pointer
 	for i := range 4 {
@@ -144,9 +138,7 @@ func TestDoubleFreeAfterReuse(t *testing.T) {
 			mustBeFree(t, h, l, uintptr(p))
 		}
 	}
-	for _, p := range reused {
-		h.Free(p)
-	}
+	freeAll(h, reused)
 	if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 {
 		t.Errorf("%+v", s)
 	}

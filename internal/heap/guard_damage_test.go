@@ -36,9 +36,7 @@ func mallocWithSlack(t *testing.T, h *Heap, malloc func(int) unsafe.Pointer) uns
 // the name of the call. Afterwards the block is free, and no other one is left.
 func TestGuardedSlackOps(t *testing.T) {
 	withGuard(t, 1)
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for op, f := range map[string]func(p unsafe.Pointer){
 		"Heap.Free":        h.Free,
 		"Heap.Realloc":     func(p unsafe.Pointer) { h.Realloc(p, 5000) },
@@ -220,7 +218,5 @@ func TestGuardedStacksBounded(t *testing.T) {
 	if more := sample.Held() - held; more != 0 {
 		t.Errorf("%d stacks of blocks that are not guarded are held", more)
 	}
-	for _, p := range blocks {
-		h.Free(p)
-	}
+	freeAll(h, blocks)
 }

@@ -32,9 +32,7 @@ func TestGuardedAtLimits(t *testing.T) {
 	if held := h.Stats().Held; held > 256<<10 || len(blocks) < 1000 {
 		t.Errorf("%d blocks, %d bytes held", len(blocks), held)
 	}
-	for _, p := range blocks {
-		h.Free(p)
-	}
+	freeAll(h, blocks)
 	calls := 0
 	fail := func(op osmem.Op, size uintptr) error {
 		if op == osmem.OpCommit && size < 32<<10 {

@@ -31,9 +31,7 @@ func TestHammerDestroy(t *testing.T) {
 		var blocks []unsafe.Pointer
 		n := 0
 		defer func() {
-			for _, p := range blocks {
-				bystander.Free(p)
-			}
+			freeAll(bystander, blocks)
 			verified <- n
 		}()
 		for {
@@ -82,9 +80,7 @@ func TestHammerDestroy(t *testing.T) {
 					if i%50 == 49 {
 						blocks[0] = h.Realloc(blocks[0], 200_000)
 						blocks[0] = h.Realloc(blocks[0], 50_000)
-						for _, p := range blocks {
-							a.Free(p)
-						}
+						freeAll(a, blocks)
 						blocks = blocks[:0]
 					}
 					if i%100 == 99 {

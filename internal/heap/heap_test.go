@@ -40,9 +40,7 @@ func TestManySizes(t *testing.T) {
 		t.Errorf("%+v, want %d blocks of %d bytes", s, live.Len(), live.Bytes())
 	}
 	testcall.Want(t, live.CheckAll(osmem.Pointer))
-	for _, p := range blocks {
-		h.Free(p)
-	}
+	freeAll(h, blocks)
 	mustHoldNothing(t, h)
 }
 
@@ -109,11 +107,7 @@ func TestAlignedMalloc(t *testing.T) {
 			}
 		}
 	}
-	for live.Len() > 0 {
-		p := osmem.Pointer(live.At(0).Addr)
-		testcall.Must(t, live.Remove(p))
-		h.Free(p)
-	}
+	removeAll(t, &live, h)
 	mustHoldNothing(t, h)
 }
 
@@ -139,9 +133,7 @@ func TestAlignedClass(t *testing.T) {
 
 // TestCallocZeroes leaves dirt everywhere and then asks for zeroes.
 func TestCallocZeroes(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for _, size := range []int{1, 16, 17, 100, 1000, 4000, 10_000, 32_768, 33_000, 40_961, 60_000, 65_536, 70_000, 1 << 20, span.OwnMapping} {
 		for round := range 3 { // fresh from the system, after frees, and after Trim
 			var blocks []unsafe.Pointer
@@ -157,9 +149,7 @@ func TestCallocZeroes(t *testing.T) {
 				shadow.Fill(p, h.UsableSize(p), 1)
 				blocks = append(blocks, p)
 			}
-			for _, p := range blocks {
-				h.Free(p)
-			}
+			freeAll(h, blocks)
 			if round == 1 {
 				h.Trim()
 			}

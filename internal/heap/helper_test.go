@@ -10,7 +10,10 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -86,6 +89,39 @@ func newHeap(t testing.TB, o Options) *Heap {
 	t.Helper()
 	h, err := New(o)
 	return testheap.Make(t, h, err, ErrDestroyed)
+}
+
+// newHeapAndLocal returns such a heap, and a Local of it, which is destroyed when the test ends. Then
+// the heap must hold nothing.
+func newHeapAndLocal(t testing.TB, o Options) (*Heap, *Local) {
+	t.Helper()
+	h := newHeap(t, o)
+	l := h.NewLocal()
+	t.Cleanup(func() {
+		if t.Failed() {
+			return
+		}
+		l.Destroy()
+		mustHoldNothing(t, h)
+	})
+	return h, l
+}
+
+// freeAll frees blocks.
+func freeAll(a Allocator, blocks []unsafe.Pointer) {
+	for _, p := range blocks {
+		a.Free(p)
+	}
+}
+
+// removeAll looks at all blocks of live, and frees them.
+func removeAll(t testing.TB, live *shadow.Set, a Allocator) {
+	t.Helper()
+	for live.Len() > 0 {
+		p := osmem.Pointer(live.At(live.Len() / 2).Addr)
+		testcall.Must(t, live.Remove(p))
+		a.Free(p)
+	}
 }
 
 // mustHoldNothing looks whether h, all whose blocks have been freed, is left with its caches alone

@@ -44,9 +44,7 @@ func hotPaths(t *testing.T) map[string]func() {
 			for i := range many {
 				many[i] = h.Malloc(128)
 			}
-			for _, q := range many {
-				h.Free(q)
-			}
+			freeAll(h, many[:])
 		},
 	}
 }

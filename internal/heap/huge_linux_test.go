@@ -84,9 +84,7 @@ func TestHugePages(t *testing.T) {
 		blocks = append(blocks, q)
 	}
 	h.Trim()
-	for _, p := range blocks {
-		h.Free(p)
-	}
+	freeAll(h, blocks)
 	mustHoldNothing(t, h)
 }
 

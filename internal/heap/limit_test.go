@@ -62,9 +62,7 @@ func TestLimitMet(t *testing.T) {
 				t.Fatalf("size %d: a block was freed, and there is no room for it", size)
 			}
 		}
-		for _, p := range blocks {
-			h.Free(p)
-		}
+		freeAll(h, blocks)
 		mustHoldNothing(t, h)
 	}
 }
@@ -240,9 +238,7 @@ func TestLimitPromise(t *testing.T) {
 			}
 			h.Free(p)
 		}
-		for _, p := range blocks[:keep] {
-			h.Free(p)
-		}
+		freeAll(h, blocks[:keep])
 		mustHoldNothing(t, h)
 	}
 }
@@ -378,9 +374,7 @@ func BenchmarkRefused(b *testing.B) {
 				}
 				wg.Wait()
 				b.StopTimer()
-				for _, p := range blocks {
-					h.Free(p)
-				}
+				freeAll(h, blocks)
 			})
 		}
 	}

@@ -20,9 +20,7 @@ func useLocal(l *Local) {
 	for i := range 20 {
 		blocks = append(blocks, l.Malloc(16+i*100))
 	}
-	for _, p := range blocks {
-		l.Free(p)
-	}
+	freeAll(l, blocks)
 }
 
 // TestLocalRests looks at Locals twice, as two ticks of the decay do. One that has not moved
@@ -94,9 +92,7 @@ func TestTrimTakesLocals(t *testing.T) {
 // timer is armed for it.
 func TestLocalDecay(t *testing.T) {
 	testheap.SetDecay(t, 1<<20) // a millisecond
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for range 3 {
 		useLocal(l)
 		testwait.Until(t, "the Local has no cache", func() bool { return h.Stats().Caches == 0 })
@@ -106,15 +102,12 @@ func TestLocalDecay(t *testing.T) {
 // TestLocalDecayOff turns the decay off with a Local that rests, which loses its cache.
 func TestLocalDecayOff(t *testing.T) {
 	testheap.SetDecay(t, -1)
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	_, l := newHeapAndLocal(t, Options{})
 	useLocal(l)
 	testheap.SetDecay(t, 0)
 	if l.c.has() {
 		t.Error("the Local has a cache")
 	}
-	l.Destroy()
-	mustHoldNothing(t, h)
 }
 
 // TestLocalSeizedTwice has a tick of the decay choose a Local that another call of seizeLocals has
@@ -123,8 +116,7 @@ func TestLocalDecayOff(t *testing.T) {
 func TestLocalSeizedTwice(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	useLocal(l)
 	var tick []seizure
 	seizeLocals(func(yield func(*Heap) bool) {
@@ -141,8 +133,6 @@ func TestLocalSeizedTwice(t *testing.T) {
 	if !l.c.has() {
 		t.Error("the tick has taken the cache that the Local has got since")
 	}
-	l.Destroy()
-	mustHoldNothing(t, h)
 }
 
 // TestLocalRestsInDestroy destroys heaps with an open Local. Where it has a cache, its goroutine may
@@ -285,8 +275,7 @@ func TestLocalInside(t *testing.T) {
 func TestLocalNoCacheAgain(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{Limit: 1 << 20})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{Limit: 1 << 20})
 	useLocal(l)
 	h.Trim()
 	var blocks []unsafe.Pointer
@@ -310,15 +299,11 @@ func TestLocalNoCacheAgain(t *testing.T) {
 	if refuse >= cacheBytes {
 		h.account.Uncharge(refuse)
 	}
-	for _, p := range blocks[1:] {
-		h.Free(p)
-	}
+	freeAll(h, blocks[1:])
 	for range 2 * mostMisses {
 		l.Free(l.Malloc(100))
 	}
 	if !l.c.has() {
 		t.Error("no cache where there is room")
 	}
-	l.Destroy()
-	mustHoldNothing(t, h)
 }

@@ -49,8 +49,7 @@ func TestLocalMixed(t *testing.T) {
 
 // TestLocalMallocs calls every method that allocates.
 func TestLocalMallocs(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	var live shadow.Set
 	add := func(p unsafe.Pointer, size, align int) {
 		t.Helper()
@@ -70,13 +69,7 @@ func TestLocalMallocs(t *testing.T) {
 	if s := h.Stats(); s.Mallocs != n || s.Blocks != n || s.Bytes != live.Bytes() {
 		t.Errorf("%+v, want %d blocks of %d bytes", s, n, live.Bytes())
 	}
-	for live.Len() > 0 {
-		p := osmem.Pointer(live.At(0).Addr)
-		testcall.Must(t, live.Remove(p))
-		l.Free(p)
-	}
-	l.Destroy()
-	mustHoldNothing(t, h)
+	removeAll(t, &live, l)
 }
 
 // TestLocalDestroy looks at what Destroy gives back and what it leaves.
@@ -176,9 +169,7 @@ func TestLocalDropped(t *testing.T) {
 		for i := range blocks {
 			blocks[i] = l.Malloc(256)
 		}
-		for _, p := range blocks[1:] {
-			l.Free(p)
-		}
+		freeAll(l, blocks[1:])
 		kept = blocks[0]
 	})
 	testwait.Until(t, "the Local's cache is gone", func() bool {
@@ -218,9 +209,7 @@ func TestLocalKeepsCounts(t *testing.T) {
 // gives them back when it next runs out of blocks, or of room, or a large block goes through it.
 func TestLocalFlush(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for name, slow := range map[string]func(){
 		"large":   func() { l.Free(l.Malloc(70_000)) },
 		"realloc": func() { l.Free(l.Realloc(l.Realloc(nil, 70_000), 80_000)) },
@@ -229,9 +218,7 @@ func TestLocalFlush(t *testing.T) {
 		for i := range blocks {
 			blocks[i] = l.Malloc(64)
 		}
-		for _, p := range blocks {
-			l.Free(p)
-		}
+		freeAll(l, blocks[:])
 		h.reclaim()
 		if s := h.Stats(); s.Cached == 0 || s.Blocks != 0 {
 			t.Fatalf("%s: %+v; the Local has not been asked yet", name, s)

@@ -40,8 +40,7 @@ func matrixSizes(dense int) (sizes []int) {
 // TestAlignmentMatrix allocates some blocks of each size with each alignment, by a heap
 // and by a Local. They are aligned and long enough, and do not overlap.
 func TestAlignmentMatrix(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	dense, count := 2048, 4
 	if race.Build || osmem.GoBacked {
 		dense, count = 256, 2
@@ -72,8 +71,6 @@ func TestAlignmentMatrix(t *testing.T) {
 			}
 		}
 	}
-	l.Destroy()
-	mustHoldNothing(t, h)
 }
 
 // markEnds writes to the first and to the last byte of a block.
@@ -92,9 +89,7 @@ func hasEnds(p unsafe.Pointer, size, seed int) bool {
 // the contents, up to the smaller size, also those that Calloc has zeroed, and all of its
 // bytes may be written to. What is allocated zeroed afterwards is zero.
 func TestReallocMatrix(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	sizes := []int{0, 1, 15, 16, 17, 100, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 12_000, 32_767, 32_768, 32_769, 50_000,
 		span.UnitSize - 1, span.UnitSize, span.UnitSize + 1, 3 * span.UnitSize, 1<<20 - 1, 1 << 20, 1<<20 + 1}
 	if *testheap.Long {
@@ -226,9 +221,7 @@ func TestForeignNumbers(t *testing.T) {
 }
 
 func freeForeignNumbers(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	live := map[uintptr]bool{}
 	var some []uintptr
 	for i := range 300 {

@@ -105,9 +105,7 @@ func TestProducerConsumer(t *testing.T) {
 	go func() {
 		defer close(done)
 		for blocks := range full {
-			for _, p := range blocks {
-				h.Free(p)
-			}
+			freeAll(h, blocks)
 		}
 	}()
 	var peak, live int64
@@ -132,8 +130,7 @@ func TestProducerConsumer(t *testing.T) {
 func TestCacheLimit(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	ways := []Allocator{h, h, h, h, l}
 	var most atomic.Int64
 	var wg sync.WaitGroup
@@ -145,9 +142,7 @@ func TestCacheLimit(t *testing.T) {
 				for range min(1000, 1<<20/size) {
 					blocks = append(blocks, a.Malloc(size))
 				}
-				for _, p := range blocks {
-					a.Free(p)
-				}
+				freeAll(a, blocks)
 				s := h.Stats()
 				if s.Cached > most.Load() {
 					most.Store(s.Cached)
@@ -166,8 +161,6 @@ func TestCacheLimit(t *testing.T) {
 	if s.Caches == 0 || most.Load() == 0 {
 		t.Errorf("%+v; the caches were never used", s)
 	}
-	l.Destroy()
-	mustHoldNothing(t, h)
 }
 
 // TestCacheRoom has a Local use all classes again and again, whose largest batches
@@ -176,8 +169,7 @@ func TestCacheLimit(t *testing.T) {
 func TestCacheRoom(t *testing.T) {
 	testheap.WithRate(t, 0)  // it looks at lists of blocks that are not sampled
 	testheap.SetDecay(t, -1) // a cache that rests would be taken
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	var most int64
 	for range 8 {
 		var blocks []unsafe.Pointer
@@ -198,8 +190,6 @@ func TestCacheRoom(t *testing.T) {
 	if got, want := l.k.room, cacheLimit-sizeclass.CacheLeast; got != want {
 		t.Errorf("the empty cache has room for %d bytes, want %d", got, want)
 	}
-	l.Destroy()
-	mustHoldNothing(t, h)
 }
 
 // TestCachedPair takes and frees a block of each class again and again: only the first goes to the class, as
@@ -251,8 +241,7 @@ func TestCachedPair(t *testing.T) {
 func TestCacheRoomLeft(t *testing.T) {
 	testheap.WithRate(t, 0)  // it looks at lists of blocks that are not sampled
 	testheap.SetDecay(t, -1) // a cache that rests would be taken
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	const n = 1000
 	least := sizeclass.Of(256)
 	var live, free []unsafe.Pointer
@@ -270,9 +259,7 @@ func TestCacheRoomLeft(t *testing.T) {
 			}
 		}
 	}
-	for _, p := range free {
-		l.Free(p)
-	}
+	freeAll(l, free)
 	l.empty()
 	h.reclaim()
 	held := h.Stats().Held
@@ -281,9 +268,7 @@ func TestCacheRoomLeft(t *testing.T) {
 		for range n {
 			blocks = append(blocks, l.Malloc(int(sizeclass.Classes[c].Size)))
 		}
-		for _, p := range blocks {
-			l.Free(p)
-		}
+		freeAll(l, blocks)
 		blocks = blocks[:0]
 	}
 	for round := 0; round < 8; round++ {
@@ -306,11 +291,7 @@ func TestCacheRoomLeft(t *testing.T) {
 	if s := h.Stats(); s.Held != held {
 		t.Errorf("the heap has grown from %d to %d bytes", held, s.Held)
 	}
-	for _, p := range live {
-		l.Free(p)
-	}
-	l.Destroy()
-	mustHoldNothing(t, h)
+	freeAll(l, live)
 }
 
 // TestHollow leaves free blocks among live ones, lets the heap grow, which may
@@ -361,9 +342,7 @@ func TestFewerPs(t *testing.T) {
 				for i := range blocks {
 					blocks[i] = h.Malloc(1000)
 				}
-				for _, p := range blocks {
-					h.Free(p)
-				}
+				freeAll(h, blocks[:])
 			}
 		})
 		return h.Stats().Caches >= 2

@@ -52,9 +52,7 @@ func returnedMapping(t *testing.T) uintptr {
 
 // TestForeignPointers gives the heap what no heap gave out, or what one has given back.
 func TestForeignPointers(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	returned := returnedMapping(t)
 	if words := foreignWords(returned); words != "a heap has given back" {
 		t.Fatalf("the record of a mapping that a heap has given back: %s", words)
@@ -152,9 +150,7 @@ func TestOtherHeapsBlock(t *testing.T) {
 
 // TestInsideOfBlock gives a heap pointers into its own blocks.
 func TestInsideOfBlock(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	for _, size := range []int{16, 100, 1000, 5000, 32768, 40_000, 100_000, 1_000_000, span.OwnMapping + 1} {
 		p := h.Malloc(size)
 		block := fmt.Sprintf("inside the block at %#x (%d bytes)", uintptr(p), h.UsableSize(p))
@@ -171,9 +167,7 @@ func TestInsideOfBlock(t *testing.T) {
 // TestBadSizes gives sizes and alignments that no block can have: panics where
 // the number makes no sense, nil where it is only too large.
 func TestBadSizes(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	const least, most = -1 << (bits.UintSize - 1), 1<<(bits.UintSize-1) - 1
 
 	for _, size := range []int{-1, -16, least, least + 1} {

@@ -107,9 +107,7 @@ func makeRoom(t *testing.T, h *Heap, n int) {
 		}
 		run = append(run, p)
 	}
-	for _, p := range run {
-		filler.Free(p)
-	}
+	freeAll(filler, run)
 }
 
 // TestReallocGrowsMapping makes a block larger than the address space of its
@@ -131,9 +129,7 @@ func TestReallocGrowsMapping(t *testing.T) {
 // TestReallocTail makes a large block smaller. The memory behind it belongs to no block
 // then, and the next block lies there.
 func TestReallocTail(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{})
 	const before, after = 8 * span.UnitSize, 3 * span.UnitSize
 	makeRoom(t, h, 8)
 	p := h.Malloc(before)
@@ -176,8 +172,7 @@ func TestReallocBlocked(t *testing.T) {
 
 // TestReallocRandom makes a few blocks random sizes, among each other.
 func TestReallocRandom(t *testing.T) {
-	h := newHeap(t, Options{})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{})
 	var live shadow.Set
 	r := rand.New(rand.NewPCG(1, 2))
 	var blocks [20]unsafe.Pointer
@@ -203,11 +198,7 @@ func TestReallocRandom(t *testing.T) {
 		*p = q
 	}
 	testcall.Want(t, live.CheckAll(osmem.Pointer))
-	for _, p := range blocks {
-		h.Free(p)
-	}
-	l.Destroy()
-	mustHoldNothing(t, h)
+	freeAll(h, blocks[:])
 }
 
 // TestReallocFails asks for what cannot be had.
@@ -236,8 +227,7 @@ func TestReallocUnderLimit(t *testing.T) {
 	const mib, own = 1 << 20, span.OwnMapping
 	const region = span.RegionSize // address space of a mapping is whole regions
 	limit := int64(region + region/2)
-	h := newHeap(t, Options{Limit: limit})
-	l := h.NewLocal()
+	h, l := newHeapAndLocal(t, Options{Limit: limit})
 	// With all caches empty.
 	most := int(limit-int64(unitsOf(uintptr(limit)))*recordBytes-8*cacheBytes) &^ int(osmem.PageSize-1)
 	for _, row := range []struct {
@@ -258,9 +248,7 @@ func TestReallocUnderLimit(t *testing.T) {
 			for range 1000 {
 				blocks = append(blocks, h.Malloc(1000))
 			}
-			for _, p := range blocks {
-				h.Free(p)
-			}
+			freeAll(h, blocks)
 			before := h.Stats()
 			q, err := realloc(p, row.to)
 			works := row.moves && (osmem.CanMove() || row.from < own)
@@ -282,8 +270,6 @@ func TestReallocUnderLimit(t *testing.T) {
 			h.Free(q)
 		}
 	}
-	testcall.Want(t, l.Destroy())
-	mustHoldNothing(t, h)
 }
 
 // TestReallocWithoutRemap has the system refuse to move pages, as a Linux before 5.7

@@ -73,9 +73,7 @@ func TestConsolidateReleasesPages(t *testing.T) {
 			freed = append(freed, p)
 		}
 	}
-	for _, p := range freed {
-		h.Free(p)
-	}
+	freeAll(h, freed)
 	h.consolidate(nil)
 	cl := &h.classes[sizeclass.Of(size)]
 	zeroed, other := 0, 0
@@ -92,9 +90,7 @@ func TestConsolidateReleasesPages(t *testing.T) {
 	if gives := whole && !osmem.DecommitRevokes; gives && (zeroed == 0 || other != 0) || !gives && zeroed != 0 {
 		t.Errorf("%d of %d free blocks have given their pages back", zeroed, zeroed+other)
 	}
-	for _, p := range kept {
-		h.Free(p)
-	}
+	freeAll(h, kept)
 }
 
 // TestEmptyCachesOnce has two goroutines empty the caches at the same time. The one that comes second does
@@ -137,9 +133,7 @@ func TestListsAreOrdered(t *testing.T) {
 		}
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(freed), func(i, j int) { freed[i], freed[j] = freed[j], freed[i] })
-	for _, p := range freed {
-		h.Free(p)
-	}
+	freeAll(h, freed)
 	h.consolidate(nil) // all are in the lists of their spans
 
 	s, damaged := span.Find(uintptr(freed[0])), block.At(uintptr(freed[0]))

@@ -143,9 +143,7 @@ func TestSampleWeights(t *testing.T) {
 func sampleWeights(t *testing.T) {
 	const rate = 8 << 10
 	testheap.WithRate(t, rate)
-	h := newHeap(t, Options{Name: uniqueName(t)})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{Name: uniqueName(t)})
 	for _, size := range []int{16, 64, 300, 1000, 5000, 20_000, 32 << 10, 50 << 10} {
 		n := max(1000, 10_000_000/size)
 		for i := range n {

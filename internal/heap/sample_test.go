@@ -159,9 +159,7 @@ func mustBeFull(t *testing.T, p unsafe.Pointer, n int) {
 // TestReallocSamples moves blocks that were not sampled, when the next one is to be.
 func TestReallocSamples(t *testing.T) {
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{Name: uniqueName(t)})
-	l := h.NewLocal()
-	defer l.Destroy()
+	h, l := newHeapAndLocal(t, Options{Name: uniqueName(t)})
 	for _, realloc := range []func(unsafe.Pointer, int) unsafe.Pointer{h.Realloc, l.Realloc} {
 		sample.SetRate(0)
 		h.Free(h.Malloc(500)) // the caches have blocks of both sizes

@@ -50,9 +50,7 @@ func TestUseAfterFree(t *testing.T) {
 			if found == nil || found.Addr != uintptr(p) {
 				t.Fatalf("%d bytes, byte %d was written to: %v", size, off, found)
 			}
-			for _, q := range kept {
-				h.Free(q)
-			}
+			freeAll(h, kept[:])
 		}
 		l.Destroy()
 		h.DestroyAll()
