@@ -18,7 +18,7 @@
 //
 // # When a list pays
 //
-// A cgo call costs 25 to 30 ns before C does anything. A recorded call costs 2 to 3 ns, and 1 ns
+// A cgo call costs 20 to 30 ns before C does anything. A recorded call costs 2 to 3 ns, and 1 ns
 // more with an earlier result as an argument or with a condition. A run costs one cgo call and 9 ns.
 // So a list of one call is slower than the call, and a list of two calls is faster than two calls.
 // The C functions themselves take as long as before. A list gains nothing if Go code must read
