@@ -176,9 +176,11 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	live, deviation, known := p.live()
-	seen, early := int64(0), true // what the last look saw, and whether growth could not be told by then
+	seen, early := int64(0), true // what the last look saw, and whether the program ended before growth can be told
+	if n := len(p.timeline.moments); n > 0 {
+		early = p.timeline.moments[n-1].at < leastRecorded
+	}
 	if p.last != nil {
-		early = p.last.Time.Sub(p.timeline.began) < leastRecorded && live > p.last.C.Live+p.last.C.Live/4
 		end := *p.last
 		end.C.Live, end.C.Error, end.C.Known = live, deviation, known
 		v, seen = resident.Judge(&end, &p.history), p.last.Mappings.All.Resident

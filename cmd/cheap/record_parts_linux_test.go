@@ -59,7 +59,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestPartsEarly has programs that end with 20 MiB of C, of which the last look saw the half: one in its first moment, and
+// TestPartsEarly has programs that end with 20 MiB of C, of which the last look saw nearly all: one in its first moment, and
 // one that allocates and frees for long.
 func TestPartsEarly(t *testing.T) {
 	t.Parallel()
@@ -69,8 +69,8 @@ func TestPartsEarly(t *testing.T) {
 		time.Minute:           "nothing stands out; of 17.0 MiB the most, ",
 	} {
 		began := time.Now()
-		p := &parts{live: func() (int64, int64, bool) { return 20 * mib, mib, true }, timeline: timeline{began: began}, atLast: 18 * mib}
-		p.last = &resident.Reading{Time: began.Add(after), C: resident.C{Known: true, Live: 10 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
+		p := &parts{live: func() (int64, int64, bool) { return 20 * mib, mib, true }, timeline: timeline{moments: []timelineMoment{{at: after}}}, atLast: 18 * mib}
+		p.last = &resident.Reading{Time: began.Add(after), C: resident.C{Known: true, Live: 19 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
 		p.peak = p.last
 		if v, ok := p.verdict(grew{most: "main.short"}); !ok || !strings.HasPrefix(v.Sentence, want) {
 			t.Errorf("after %v: %v, want %s", after, v, want)

@@ -213,6 +213,10 @@ var plantedPrograms = []planted{
 			{Resident: 30 * i * mib, large: 30 * i * mib, is: isAnonymous}, {Resident: 20 * mib, is: isProgram},
 		}}
 	}, AboutMappingGrows, []string{"or in blocks of malloc", "growing"}},
+	{"a Go heap that is larger and larger, seen from outside", func(r *Reading, i int64) {
+		r.Go, r.C = Go{}, C{}
+		r.Mappings = &Mappings{All: Sum{Resident: (40 + 30*i) * mib}, List: []Sum{{Resident: (20 + 30*i) * mib, Count: 1, is: isGoHeap}, {Resident: 20 * mib, is: isProgram}}}
+	}, AboutGoGrows, []string{"the Go heap has 290 MiB, and had 20.0 MiB 1m30s before: of reachable objects or of garbage"}},
 	{"a mapped file that is read", func(r *Reading, i int64) {
 		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 30 * i * mib, is: isFile}}}
 	}, AboutNothing, []string{"files that are mapped", "page cache"}},
