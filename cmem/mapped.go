@@ -2,6 +2,7 @@ package cmem
 
 import (
 	"cmp"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -20,6 +21,19 @@ type MappedLibrary struct {
 	Resident   int64 // of these, what is in memory
 	Calls      int64 // that have mapped, since sampling began
 	Bytes      int64 // that these have mapped
+}
+
+// CountUnixMmap has [Mapped] and the profile of mappings count what Go code maps by unix.Mmap of golang.org/x/sys, by the
+// Go function that calls it, as they count what C code maps. Caches outside the Go heap, such as fastcache, and databases
+// such as bbolt map their memory so. What syscall.Mmap maps stays unseen.
+//
+// It changes a variable of package unix, so main calls it first, before other goroutines map memory. A mapping then
+// takes a call of C longer. If the variable is not as it is known, CountUnixMmap does nothing, and returns an error.
+func CountUnixMmap() error {
+	if why := Off(); why != "" {
+		return errors.New("cmem.CountUnixMmap: " + why)
+	}
+	return countUnixMmap()
 }
 
 // Mapped returns what each library has mapped, without malloc: those with the most in memory first. A library with an

@@ -17,6 +17,7 @@ import (
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/google/pprof/profile"
+	"golang.org/x/sys/unix"
 )
 
 const accessible = syscall.PROT_READ | syscall.PROT_WRITE
@@ -345,4 +346,59 @@ func TestMappedFails(t *testing.T) {
 		t.Errorf("%+v, before %+v", after, before)
 	}
 	cwork.Unmap(p, 4*page)
+}
+
+// TestUnixMmap maps memory by package unix, which is counted from CountUnixMmap on.
+func TestUnixMmap(t *testing.T) {
+	withRate(t, 1)
+	const n = 16 << 20
+	before := mapped(t).Mapped
+	old, err := unix.Mmap(-1, 0, n, accessible, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil || mapped(t).Mapped != before {
+		t.Fatalf("%v; what Go has mapped is counted before", err)
+	}
+	for _, word := range []uintptr{0, 8, 1 << 20, 1<<63 + 8} { // no func
+		if name := functionIn(unsafe.Pointer(&word)); name != "" {
+			t.Errorf("%#x is taken for %s", word, name)
+		}
+	}
+	mmap, munmap := unixMapper.mmap, unixMapper.munmap
+	defer func() { unixMapper.mmap, unixMapper.munmap = mmap, munmap }()
+	unixMapper.munmap = func(uintptr, uintptr) error { return nil }
+	if CountUnixMmap() == nil {
+		t.Error("a variable that is not as it is known was changed")
+	}
+	unixMapper.munmap = munmap
+	if err := CountUnixMmap(); err != nil {
+		t.Fatal(err)
+	}
+	if CountUnixMmap() == nil {
+		t.Error("it was changed twice")
+	}
+	b, err := unix.Mmap(-1, 0, n, accessible, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil || mapped(t).Mapped != before+n {
+		t.Fatalf("%v; %d bytes are counted, want %d", err, mapped(t).Mapped-before, n)
+	}
+	p, err := MappedProfile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(p.Sample, func(s *profile.Sample) bool {
+		return slices.ContainsFunc(s.Location, func(l *profile.Location) bool {
+			return strings.HasSuffix(l.Line[len(l.Line)-1].Function.Name, "cmem.TestUnixMmap")
+		})
+	}) {
+		t.Error("no stack has this test")
+	}
+	if _, err := unix.Mmap(-1, 0, 1<<60, accessible, unix.MAP_PRIVATE|unix.MAP_ANON); err != unix.ENOMEM {
+		t.Errorf("too much: %v", err)
+	}
+	for _, m := range [][]byte{old, b} { // the first was mapped before
+		if err := unix.Munmap(m); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := mapped(t).Mapped - before; n != 0 {
+		t.Errorf("%d bytes are counted in the end", n)
+	}
 }

@@ -23,6 +23,7 @@ func read() Stats             { return Stats{} }
 func eachSite(func(*site))    {}
 func eachMapping(func(*site)) {}
 func ranges() []mappedRange   { return nil }
+func countUnixMmap() error    { return nil }
 func closed() uint32          { return 0 }
 func initial(uintptr) bool    { return true }
 

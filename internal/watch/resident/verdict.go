@@ -213,7 +213,7 @@ var lookAt = [kinds]string{
 	MallocAll:   "import module cmem, which tells what is in use, and who has allocated it",
 	Unseparated: "import module cmem, which tells what C has in use, or read the table mappings",
 	Sandbox:     "ask the engine that runs the modules for their sizes",
-	Mapped:      "see the table mappings; strace -f -k -e mmap shows who maps",
+	Mapped:      "see the table mappings, and mapped.txt of module cmem, which has Go code as well after cmem.CountUnixMmap; strace -f -k -e mmap shows all who map",
 	File:        "they are page cache, which the kernel drops when memory is short",
 }
 
