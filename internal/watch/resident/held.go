@@ -228,22 +228,30 @@ const (
 	// So many threads are a fault if they sleep, are more than eight for each processor, and have this share of the whole.
 	leastIdle, idleShare = 100, 16
 
+	// So many are in any case. Go ends a program with 10,000 threads of its own.
+	mostThreads = 1000
+
 	// kernelStack is the stack that the kernel has for each thread. It is charged to the container, and not resident.
 	kernelStack = 16 << 10
 )
 
-// idleThreads: a library, or Go, has begun many threads that sleep. Those of Go may sleep in C, where somebody needs them.
+// idleThreads: a library, or Go, has begun many threads that sleep, or a thousand. Those of Go may sleep in C, where somebody needs them.
 func (j *judge) idleThreads() (v Verdict, ok bool) {
 	for _, t := range j.r.Threads {
 		n := t.Idle
-		if t.By == "Go" && j.isOther() {
-			continue
-		} else if t.By == "Go" {
+		if t.By == "Go" {
 			n -= j.r.Go.Outside
 		}
-		if held := t.Stacks + t.Count*kernelStack; n >= max(leastIdle, 8*j.r.Kernel.CPUs) && held > max(v.Bytes, j.whole/idleShare) {
+		if t.By == "Go" && j.isOther() || t.Count < mostThreads && n < max(leastIdle, 8*j.r.Kernel.CPUs) {
+			continue
+		}
+		if held := t.Stacks + t.Count*kernelStack; held > max(v.Bytes, j.whole/idleShare) {
 			v, ok = Verdict{About: AboutThreads, Bytes: held, Do: bound(t.By)}, true
-			v.Sentence = fmt.Sprintf("%s has begun %d threads, %d of them idle, with %s of stacks, and %s in the kernel", t.By, t.Count, n, text(t.Stacks), text(t.Count*kernelStack))
+			known := ""
+			if t.Stacks > 0 {
+				known = fmt.Sprintf(", %d of them idle, with %s of stacks", max(n, 0), text(t.Stacks))
+			}
+			v.Sentence = fmt.Sprintf("%s has begun %d threads%s; the kernel has %s for them", t.By, t.Count, known, text(t.Count*kernelStack))
 		}
 	}
 	return v, ok

@@ -34,6 +34,20 @@ type Threads struct {
 	Stacks int64 // resident bytes of their stacks
 }
 
+// merge adds threads to those of the same name.
+func merge(list []Threads, t Threads) []Threads {
+	for i := range list {
+		if l := &list[i]; l.By == t.By {
+			l.Count, l.Idle, l.Stacks = l.Count+t.Count, l.Idle+t.Idle, l.Stacks+t.Stacks
+			return list
+		}
+	}
+	if t.Count == 0 {
+		return list
+	}
+	return append(list, t)
+}
+
 // A Sum is the sum over the mappings of one name, in bytes.
 type Sum struct {
 	Name                                   string

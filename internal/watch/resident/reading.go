@@ -16,7 +16,7 @@ type Reading struct {
 	Pools    []Holder // of package own, with the sizes that they declare, and accounts of package pace
 	Heaps    []Holder // of package cheap
 	Pace     Pace
-	Threads  []Threads // as the last list of mappings has shown them
+	Threads  []Threads // as the last list of mappings has shown them; before that those of Go, and of C, without more
 }
 
 // Pace is what package pace knows. It is zero before pace is started, but for Keepers.
@@ -56,6 +56,7 @@ type Go struct {
 	Percent    int   // GOGC, -1 if it is off
 	Goroutines int64 // a count
 	Outside    int64 // of these, goroutines in C or in a call of the system
+	Threads    int64 // a count
 }
 
 // Cheap is what package cheap has of the system.

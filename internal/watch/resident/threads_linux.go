@@ -241,20 +241,6 @@ func (b *blocks) function(file string, offset uint64) string {
 	return name.(string)
 }
 
-// merge adds threads to those of the same name.
-func merge(list []Threads, t Threads) []Threads {
-	for i := range list {
-		if l := &list[i]; l.By == t.By {
-			l.Count, l.Idle, l.Stacks = l.Count+t.Count, l.Idle+t.Idle, l.Stacks+t.Stacks
-			return list
-		}
-	}
-	if t.Count == 0 {
-		return list
-	}
-	return append(list, t)
-}
-
 // goThread returns the number of a thread that Go has begun.
 func goThread() uint64 {
 	tid := make(chan uint64)

@@ -140,7 +140,9 @@ func (w *Watcher) read(o Options) *Reading {
 	if o.Mappings != nil {
 		w.threads = o.Mappings.Threads
 	}
-	r.Threads = w.threads
+	if r.Threads = w.threads; r.Threads == nil && r.Go.Threads > 0 && r.Kernel.Threads > 0 { // or the list is too long
+		r.Threads = merge([]Threads{{By: "Go", Count: r.Go.Threads}}, Threads{By: "C", Count: max(0, r.Kernel.Threads-r.Go.Threads)})
+	}
 	w.readHolders(r)
 	w.readC(r, o.Sites)
 	w.readMalloc(r, o.Look)
@@ -196,6 +198,7 @@ const (
 	gogcPercent
 	goroutines
 	outside
+	goThreads
 	metricCount
 )
 
@@ -204,7 +207,8 @@ var metricNames = [metricCount]string{
 	heapObjects: "/memory/classes/heap/objects:bytes", heapUnused: "/memory/classes/heap/unused:bytes", heapFree: "/memory/classes/heap/free:bytes",
 	heapStacks: "/memory/classes/heap/stacks:bytes", osStacks: "/memory/classes/os-stacks:bytes",
 	heapLive: "/gc/heap/live:bytes", gogcPercent: "/gc/gogc:percent", goroutines: "/sched/goroutines:goroutines",
-	outside: "/sched/goroutines/not-in-go:goroutines",
+	outside:   "/sched/goroutines/not-in-go:goroutines",
+	goThreads: "/sched/threads/total:threads",
 }
 
 // Collections returns how often the collector has run, and one more.
@@ -231,7 +235,7 @@ func (w *Watcher) readGo() Go {
 		}
 		return 0 // not in this version of Go
 	}
-	g := Go{Objects: n(heapObjects), Idle: n(heapUnused) + n(heapFree), Stacks: n(heapStacks) + n(osStacks), Live: n(heapLive), Goroutines: n(goroutines), Outside: n(outside)}
+	g := Go{Objects: n(heapObjects), Idle: n(heapUnused) + n(heapFree), Stacks: n(heapStacks) + n(osStacks), Live: n(heapLive), Goroutines: n(goroutines), Outside: n(outside), Threads: n(goThreads)}
 	g.Runtime = max(0, n(memoryTotal)-n(memoryReleased)-g.Objects-g.Idle-g.Stacks)
 	if g.Percent = int(n(gogcPercent)); g.Percent > 1<<31-1 || g.Percent < 0 {
 		g.Percent = -1 // off, which the metric shows as the largest number
