@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -102,7 +103,13 @@ func (counted) WriteMapped(w io.Writer) error {
 	for _, l := range all {
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t\n", l.Name, cmp.Or(l.Allocator, "-"), l.Resident, l.Accessible, l.Mapped, l.Calls)
 	}
-	return t.Flush()
+	_ = t.Flush() // an error of w is that of the next write, too
+	p, err := process()
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, strings.Join(append(p.Allocators(), ""), "\n"))
+	return err
 }
 
 // writeFor writes a profile: if d is not 0 of what changes from now until d has passed, or until

@@ -98,4 +98,7 @@ func (r *recording) reportMapped(line func(label, format string, args ...any)) {
 		line(label, "%10s  %s, without malloc; %s at the end", byteCount(peak[k]), figure.Printable(name), byteCount(end[k]))
 		label = ""
 	}
+	for _, a := range process.Allocators() {
+		line("allocator", "%s", figure.Printable(a))
+	}
 }

@@ -143,6 +143,9 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	for _, what := range r.parts.unrecorded() {
 		page.Facts = append(page.Facts, sentence(what))
 	}
+	for _, a := range process.Allocators() {
+		page.Facts = append(page.Facts, sentence(a))
+	}
 	if c.Samples == 0 {
 		page.Facts = append(page.Facts, "There is no sample, so no stack is shown: the program has allocated little. Sample more with -rate.")
 	} else {

@@ -43,7 +43,7 @@ var plantedPrograms = []struct {
 	{"pool", "pool_grows", "pool images", true, "close the owners"},
 	{"mmap", "mapping_grows", "mapped without malloc", false, "unmap"},
 	{"file", "nothing", "planted-|page cache", false, ""},
-	{"threads", "threads", "the program: deep has begun 200 threads|call the program: deep at a time", false, "bound how many call C at a time"},
+	{"threads", "threads", "the program: deep has begun 200 threads|goroutines call C at a time", false, "bound how many call C at a time"},
 	{"openmp", "threads", "libgomp.so.1|has begun 960 threads|OMP_NUM_THREADS", false, "OMP_NUM_THREADS"},
 	{"heap", "heap_grows", "heap sessions", false, "free the blocks"},
 	{"heapidle", "cheap_idle", "free", false, "a Heap of its own for what stays"},

@@ -1,6 +1,7 @@
 package heapprofile
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,6 +27,23 @@ func (p *Process) Allocator(s *Site) string {
 		return "" // a program may have other functions that map memory
 	}
 	return innermost.allocator()
+}
+
+// Allocators says which files of a process bring an allocator of their own, in a line for each. The malloc of the program is
+// not among them: all its blocks are seen.
+func (p *Process) Allocators() (lines []string) {
+	seen := map[string]bool{}
+	for i := range p.Mappings {
+		m := &p.Mappings[i]
+		name := m.allocator()
+		isMalloc := m.File != p.Program && m.symbols != nil && m.symbols.Find(func(function string) bool { return function == "malloc" }) != ""
+		if name == "" || isMalloc || seen[m.File] {
+			continue
+		}
+		seen[m.File] = true
+		lines = append(lines, fmt.Sprintf("%s has %s of its own, of which only what it maps is seen, and not its blocks", filepath.Base(m.File), name))
+	}
+	return lines
 }
 
 // allocators has the allocators of files that were searched.

@@ -265,7 +265,10 @@ func bound(by string) string {
 	case strings.Contains(by, "omp"):
 		return "set OMP_NUM_THREADS, or OMP_THREAD_LIMIT where the library sets the number, and bound how many goroutines call it at a time: OpenMP keeps a team of threads for each thread that has called it"
 	}
-	return "bound how many goroutines call " + by + " at a time, or how many threads it may begin"
+	if strings.HasPrefix(by, "the program") || by == "unknown" {
+		by = "C"
+	}
+	return "bound how many goroutines call " + by + " at a time, or how many threads it begins"
 }
 
 func (j *judge) cheapIdle() (v Verdict, ok bool) {
