@@ -5,13 +5,14 @@ package explain
 import (
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -19,17 +20,14 @@ import (
 // themselves measure them, without a profile, by the times of their parts. So no other program may
 // run.
 
-var long = flag.Bool("explain.long", false, "measure all programs, with all versions of Go")
-
-// versions are the versions of Go that build the programs: that of the go command, and the
-// newest.
-var versions = []string{"", "go1.27.0"}
-
-// scenes are the programs.
-var (
-	scenes      = []string{"noop", "result", "struct", "spin-200", "spin-2000", "spin-here-200", "spin-result-200", "spin-struct-200", "callback", "callback-10", "callback-10000", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture"}
-	shortScenes = map[string][]string{"": {"noop", "result", "struct", "spin-200", "spin-here-200", "spin-struct-200", "callback-10000", "cstring", "cleanup", "mixture"}, "go1.27.0": {"mixture"}}
-)
+// scenes are the programs, by the version of Go that builds them: that of the go command, and the newest.
+var scenes = map[string][]string{
+	"": {
+		"go", "noop", "result", "struct", "spin-200", "spin-here-200", "spin-struct-200", "library", "getters", "checks", "callback-10", "callback-10000",
+		"malloc", "cstring", "cleanup", "cleanup-c", "finalizer", "locks", "mixture",
+	},
+	"go1.27.0": {"mixture"},
+}
 
 // A scene is measured so often, and the means are compared, once. They may be five points away from
 // what is known, and two standard errors: that of a share of 300 samples is up to 2.6 points.
@@ -86,6 +84,9 @@ func known(t *testing.T, program, scene string) map[string]float64 {
 
 // shareNamed returns a share of a report by its name in the programs.
 func shareNamed(r *Report, name string) Share {
+	if name == "checks" {
+		return Share{name, r.Checks, r.Checks, r.Checks}
+	}
 	for _, n := range mechanismNames {
 		if string(n.of[0]) == name {
 			return Of(r.Mechanisms, n.name)
@@ -100,7 +101,7 @@ func shareNamed(r *Report, name string) Share {
 }
 
 func TestKnownShares(t *testing.T) {
-	for _, version := range versions {
+	for version, list := range scenes {
 		name := version
 		if name == "" {
 			name = "go"
@@ -123,10 +124,6 @@ func TestKnownShares(t *testing.T) {
 			cal, err := Calibrate(t.Context(), calibrator)
 			if err != nil {
 				t.Fatal(err)
-			}
-			list := shortScenes[version]
-			if *long {
-				list = scenes
 			}
 			for _, scene := range list {
 				t.Run(scene, func(t *testing.T) { testScene(t, program, plain, scene, cal) })
@@ -196,4 +193,75 @@ func profileKnown(t *testing.T, plain, scene string, cal Calibration) *Report {
 		t.Fatal(err)
 	}
 	return New(p, scene, cal, Stored, false, 0)
+}
+
+// TestKnownByPerf compares the share of C itself with that of perf in the same run. Two programs are of the Go
+// project: one computes digits of pi by libgmp, the other is gofmt.
+func TestKnownByPerf(t *testing.T) {
+	if _, err := exec.LookPath("perf"); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOWORK", "off")
+	t.Setenv("GOFLAGS", "")
+	known, _ := knownPrograms(t)
+	source := filepath.Join(runtime.GOROOT(), "misc", "cgo", "gmp")
+	for file, to := range map[string]string{"gmp.go": "gmp", "pi.go": "pi"} {
+		text, err := os.ReadFile(filepath.Join(source, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.NewReplacer("//go:build ignore", "", `big "."`, `big "known/gmp"`, "i >= 1000 ", "i >= 30000 ").Replace(string(text))
+		if err := errors.Join(os.Mkdir(to, 0o755), os.WriteFile(filepath.Join(to, file), []byte(changed), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pi, err := Build(t.Context(), []string{"./pi"}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	src := filepath.Join(runtime.GOROOT(), "src")
+	gofmt, err := Build(t.Context(), []string{filepath.Join(src, "cmd", "gofmt")}, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct {
+		program *Program
+		args    []string
+	}{
+		"spin":    {known, []string{"-for", "4s", "spin-200"}},
+		"mixture": {known, []string{"-for", "4s", "mixture"}},
+		"pi":      {pi, nil},
+		"gofmt":   {gofmt, []string{"-l", filepath.Join(src, "cmd")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, script := filepath.Join(t.TempDir(), "perf.data"), filepath.Join(t.TempDir(), "perf.sh")
+			text := fmt.Sprintf("#!/bin/sh\nexec perf record -q -e cpu-clock:u -F 999 -o %s -- %s \"$@\" >/dev/null\n", data, test.program.Path)
+			if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			watched := *test.program
+			watched.Path = script
+			p, _ := profileOf(t, &watched, test.args...)
+			r := New(p, name, StoredCalibration(""), Stored, watched.Exact, 0)
+			output, err := exec.Command("perf", "script", "-i", data, "-F", "ip,sym,dso").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// What has no name of Go is C, except for what cgo has made.
+			inC, all := 0.0, 0.0
+			for line := range strings.Lines(string(output)) {
+				_, where, _ := strings.Cut(strings.TrimSpace(line), " ")
+				name, file, _ := cutLast(where, " ")
+				ofGo := strings.Contains(name, ".") || strings.HasSuffix(name, "body") || strings.HasPrefix(name, "_cgo") || name == "crosscall2"
+				if all++; !ofGo || strings.Contains(file, ".so") {
+					inC++
+				}
+			}
+			got, want := Of(r.Mechanisms, C).Share, inC/max(1, all)
+			t.Logf("C itself is %.3f of %d samples, by perf %.3f of %.0f", got, r.Samples, want, all)
+			if r.Samples < 300 || math.Abs(got-want) > 0.05 {
+				t.Error("that is too far off, or of too few samples")
+			}
+		})
+	}
 }

@@ -186,6 +186,11 @@ func (r *Report) adviceOf(t *loopTree, recursive bool) Advice {
 		Site: t.loop.String() + ", " + figure.Plural(len(t.calls), "function") + " of C", Now: sum + t.code, Link: "docs/guide.md#a-list-for-many-calls",
 		Loop: &t.loop, Calls: t.calls, Sketch: t.sketch(inRound),
 	}
+	if recursive {
+		a.Open, a.Expected = true, a.Now
+		a.Text = "The function calls itself, so nothing is promised of one function of C that makes the calls of a round: a buffer for what C finds for the rounds below escapes, and cgo checks the pointers in it. Most is saved where C does the whole walk, and gives numbers to Go."
+		return a
+	}
 	left, calls := round/sum, sum-t.checks
 	if inRound {
 		a.Text = fmt.Sprintf("One function of C that makes the calls of a round leaves one crossing of them; one for %d rounds leaves %s of the processor time. Where arguments and results are numbers and pointers, a List of package calls does the same without C of your own.", batch, figure.Percent(calls*left/batch))
@@ -194,14 +199,10 @@ func (r *Report) adviceOf(t *loopTree, recursive bool) Advice {
 		a.Text = fmt.Sprintf("One function of C that makes the calls of %d rounds leaves one crossing of them. Where arguments and results are numbers and pointers, package calls does the same without C of your own: List where the arguments are known before, List.Repeat for a cursor, whose next call depends on the one before.", batch)
 	}
 	a.Text += " A function that only reads a field of a struct needs no call: Go reads it."
-	if recursive {
-		a.Open, a.Expected = true, a.Now
-		a.Text += " What that saves is not known, because the function calls itself: a buffer that each round gets for what C finds escapes, and cgo checks the pointers in it. It saves most where C does the whole walk, and Go gets numbers."
-		return a
-	}
 	a.Expected = calls * left
 	a.Basis = figure.Times(left) + " of the crossings"
 	if t.checks > 0 {
+		a.Text += " Give it numbers, and uintptr_t in place of pointers, also in what it fills: cgo checks each pointer in a struct or a buffer at each call."
 		a.Basis += fmt.Sprintf(" without the checks of arguments (%s)", figure.Percent(t.checks))
 	}
 	if t.code > 0 {

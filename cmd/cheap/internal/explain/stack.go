@@ -226,7 +226,7 @@ func (k *classifier) inC(stack []frame) (m mechanism, flat bool) {
 // callback: the code of the runtime, except for that of the call, and some of what cgo has made.
 func isCallback(f frame) bool {
 	switch f.function {
-	case "runtime.asmcgocall", "runtime.asmcgocall_landingpad", "gosave_systemstack_switch", "_cgo_topofstack", "runtime.cgocall":
+	case "runtime.asmcgocall", "runtime.asmcgocall_landingpad", "gosave_systemstack_switch", "runtime.save_g", "_cgo_topofstack", "runtime.cgocall":
 		return false
 	case "crosscall2", "_cgo_wait_runtime_init_done", "_cgo_get_context_function", "_cgo_release_context":
 		return true

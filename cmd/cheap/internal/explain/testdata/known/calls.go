@@ -2,6 +2,7 @@ package main
 
 /*
 #include <stdlib.h>
+#include <string.h>
 
 #include "work.h"
 */
@@ -32,7 +33,7 @@ func init() {
 			return map[string]float64{"c": 1 - crossing, "crossing": crossing}
 		}}
 	}
-	for name, count := range map[string]int{"callback": 1, "callback-10": 10, "callback-10000": 10_000} {
+	for name, count := range map[string]int{"callback-10": 10, "callback-10000": 10_000} {
 		calls := func(n int) {
 			for range n {
 				C.call_go(C.long(count))
@@ -53,23 +54,33 @@ func init() {
 			}
 		}}
 	}
-	for name, size := range map[string]int{"cstring": 20, "cstring-4096": 4096} {
-		text := strings.Repeat("x", size)
-		strings := func(n int) {
-			for range n {
-				p := C.CString(text)
-				C.free(unsafe.Pointer(p))
-			}
-		}
-		inC := func(n int) { C.pairs(C.long(n), C.long(size+1)) }
-		scenes[name] = scene{strings, func() map[string]float64 {
-			ns := timed(strings, inC)
+	for name, run := range map[string]func(n int){"cstring": texts, "malloc": blocks} {
+		scenes[name] = scene{run, func() map[string]float64 {
+			ns := timed(run, func(n int) { C.pairs(C.long(n), 21) })
 			return map[string]float64{
 				"c":       ns[1] / ns[0],
 				"strings": 1,
 			}
 		}}
 	}
+	scenes["go"] = scene{func(int) { phases[0].run() }, func() map[string]float64 {
+		return map[string]float64{"c": 0, "crossing": 0, "callback": 0, "strings": 0}
+	}}
+	// strlen is in the library of C.
+	scenes["library"] = scene{lengths, func() map[string]float64 {
+		ns := timed(lengths, noops)
+		return map[string]float64{"c": 1 - ns[1]/ns[0], "crossing": ns[1] / ns[0]}
+	}}
+	scenes["checks"] = scene{checked, func() map[string]float64 {
+		ns := timed(checked, unchecked, results, results33, goLoop)
+		c := ofNothing(ns[3], ns[2])
+		return map[string]float64{"c": c / ns[0], "crossing": (ns[0] - c - ns[4]) / ns[0], "checks": (ns[0] - ns[1]) / ns[0]}
+	}}
+	scenes["getters"] = scene{getters, func() map[string]float64 {
+		ns := timed(getters, results, results33, goLoop)
+		c := 2 * ofNothing(ns[2], ns[1])
+		return map[string]float64{"c": c / ns[0], "crossing": (ns[0] - c - ns[3]) / ns[0]}
+	}}
 }
 
 // A kind of function: one call of it, and one of what does 32 calls more.
@@ -86,18 +97,14 @@ var spins = map[string]struct {
 	run  func(n int)
 	kind string
 }{
-	"spin-200":        {spin(200), "noop"},
-	"spin-2000":       {spin(2000), "noop"},
+	"spin-200":        {spins200, "noop"},
 	"spin-here-200":   {spinHere, "noop"},
-	"spin-result-200": {spinResults, "result"},
 	"spin-struct-200": {spinStructs, "struct"},
 }
 
-func spin(count int) func(n int) {
-	return func(n int) {
-		for range n {
-			C.spin(C.long(count))
-		}
+func spins200(n int) {
+	for range n {
+		C.spin(200)
 	}
 }
 
@@ -131,12 +138,6 @@ func results33(n int) {
 	}
 }
 
-func spinResults(n int) {
-	for range n {
-		called += int(C.spin_next(200))
-	}
-}
-
 var numbers = C.struct_numbers{of: [6]C.long{200}}
 
 func structs(n int) {
@@ -154,6 +155,51 @@ func structs33(n int) {
 func spinStructs(n int) {
 	for range n {
 		numbers = C.spin_same(numbers)
+	}
+}
+
+func texts(n int) {
+	for range n {
+		p := C.CString("a text of 20 letters")
+		C.free(unsafe.Pointer(p))
+	}
+}
+
+func blocks(n int) {
+	for range n {
+		p := C.malloc(21)
+		*(*byte)(p) = 1
+		C.free(p)
+	}
+}
+
+// text is long enough for C to take most of a call.
+var text = C.CString(strings.Repeat("x", 16<<10))
+
+func lengths(n int) {
+	for range n {
+		called += int(C.strlen(text))
+	}
+}
+
+func getters(n int) {
+	for range n {
+		called += int(C.first(&numbers) + C.last(&numbers))
+	}
+}
+
+// a record has a pointer, so cgo checks what the argument points to.
+var record C.struct_record
+
+func checked(n int) {
+	for range n {
+		called += int(C.of_record(&record))
+	}
+}
+
+func unchecked(n int) {
+	for range n {
+		called += int(C.of_address(C.uintptr_t(uintptr(unsafe.Pointer(&record)))))
 	}
 }
 

@@ -43,6 +43,14 @@ struct numbers same_33(struct numbers n) {
 	return r;
 }
 
+long first(const struct numbers *n) { return n->of[0]; }
+
+long last(const struct numbers *n) { return n->of[5]; }
+
+long of_record(struct record *r) { return r->of; }
+
+long of_address(uintptr_t r) { return ((struct record *)r)->of; }
+
 static volatile unsigned long spun;
 
 void spin(long n) {
@@ -61,11 +69,6 @@ void spin(long n) {
 }
 
 volatile unsigned long spun_here;
-
-int spin_next(int n) {
-	spin(n);
-	return n + 1;
-}
 
 struct numbers spin_same(struct numbers n) {
 	spin(n.of[0]);

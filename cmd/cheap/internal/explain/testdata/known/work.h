@@ -1,6 +1,8 @@
 // Work for C whose time is known.
 #pragma once
 
+#include <stdint.h>
+
 // noop does nothing.
 void noop(void);
 
@@ -16,6 +18,15 @@ struct numbers { long of[6]; };
 // same returns its argument. same_33 does what 32 of it more do.
 struct numbers same(struct numbers n);
 struct numbers same_33(struct numbers n);
+
+// first and last are getters.
+long first(const struct numbers *n);
+long last(const struct numbers *n);
+
+// of_record and of_address are one getter: cgo checks the argument of the former.
+struct record { long of; struct record *next; };
+long of_record(struct record *r);
+long of_address(uintptr_t r);
 
 // spin counts to n.
 void spin(long n);
@@ -35,8 +46,7 @@ static inline void spin_here(long n) {
 #endif
 }
 
-// spin_next is spin and next, and spin_same spin and same.
-int spin_next(int n);
+// spin_same is spin and same.
 struct numbers spin_same(struct numbers n);
 
 // spins calls spin so many times, in one call.
