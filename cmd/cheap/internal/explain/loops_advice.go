@@ -202,7 +202,7 @@ func (r *Report) adviceOf(t *loopTree, recursive bool) Advice {
 	a.Expected = calls * left
 	a.Basis = figure.Times(left) + " of the crossings"
 	if t.checks > 0 {
-		a.Text += " Give it numbers, and uintptr_t in place of pointers, also in what it fills: cgo checks each pointer in a struct or a buffer at each call."
+		a.Text += " Give your function of C numbers, char *, and uintptr_t for addresses in C memory, also in what it fills: cgo checks each other pointer in a struct or a buffer, at each call."
 		a.Basis += fmt.Sprintf(" without the checks of arguments (%s)", figure.Percent(t.checks))
 	}
 	if t.code > 0 {

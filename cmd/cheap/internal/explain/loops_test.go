@@ -429,7 +429,7 @@ func TestFewerThanCounted(t *testing.T) {
 			if a.Fewer > 0 {
 				said++
 			}
-			if a.Loop != nil && strings.Contains(a.Basis, "checks") != strings.Contains(a.Text, "uintptr_t in place of pointers") {
+			if a.Loop != nil && strings.Contains(a.Basis, "checks") != strings.Contains(a.Text, "uintptr_t for addresses") {
 				t.Errorf("seed %d: %+v does not say how to do without checks", seed, a)
 			}
 		}
