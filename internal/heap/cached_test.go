@@ -148,33 +148,6 @@ func TestReallocWrong(t *testing.T) {
 	})
 }
 
-// TestCallocReused clears blocks of each class that were written to, by each of the
-// calls.
-func TestCallocReused(t *testing.T) {
-	onCaches(t, func(t *testing.T, h *Heap, a resizer) {
-		for _, c := range sizeclass.Classes {
-			size := int(c.Size)
-			a.Free(a.Malloc(size))
-			for round := range 4 {
-				var p unsafe.Pointer
-				if round%2 == 0 {
-					p = a.Calloc(size/16, 16)
-				} else {
-					p, _ = a.TryCalloc(1, size)
-				}
-				b := firstBytes(p, size)
-				if i := slices.IndexFunc(b, func(b byte) bool { return b != 0 }); i >= 0 {
-					t.Fatalf("%d bytes, round %d: byte %d is %#x", size, round, i, b[i])
-				}
-				for i := range b {
-					b[i] = 0xff
-				}
-				a.Free(p)
-			}
-		}
-	})
-}
-
 // TestCallocOverflow passes sizes whose product wraps around to that of a small block.
 func TestCallocOverflow(t *testing.T) {
 	const half = 1 << (bits.UintSize / 2)

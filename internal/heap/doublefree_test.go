@@ -7,9 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
-	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
-	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
@@ -73,25 +71,6 @@ func TestDoubleFreeEverywhere(t *testing.T) {
 		again()
 		mustBeFree(t, h, l, uintptr(kept))
 		l.Destroy()
-	}
-}
-
-// TestDoubleFreeAtDistance frees a block again after other operations, which do
-// not use its class, so that it is not handed out again.
-func TestDoubleFreeAtDistance(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
-	for _, distance := range []int{1, 100, 100_000} {
-		if race.Build || testing.Short() {
-			distance = min(distance, 10_000)
-		}
-		for _, size := range []int{64, 10_000, 50_000, span.OwnMapping} {
-			p := h.Malloc(size)
-			h.Free(p)
-			for i := range distance {
-				h.Free(h.Malloc(200 + i%50*16))
-			}
-			mustBeFree(t, h, l, uintptr(p))
-		}
 	}
 }
 

@@ -87,17 +87,18 @@ func TestZeroSize(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
-// TestAlignedMalloc asks for every power of two up to more than a region.
+// TestAlignedMalloc asks a heap and a Local in turn for every power of two up to more than a region.
 func TestAlignedMalloc(t *testing.T) {
-	h := newHeap(t, Options{})
+	h, l := newHeapAndLocal(t, Options{})
 	most := 256 << 20
 	if osmem.GoBacked || ^uintptr(0)>>32 == 0 {
 		most = 4 << 20 // takes real memory, or address space that is scarce
 	}
 	var live shadow.Set
+	ways := []Allocator{h, l}
 	for align := 1; align <= most; align *= 2 {
 		for _, size := range []int{0, 1, 100, 5000, 32_768, 40_000, 3 * span.UnitSize} {
-			p := h.AlignedMalloc(size, align)
+			p := ways[live.Len()%2].AlignedMalloc(size, align)
 			usable := 0
 			if p != nil {
 				usable = h.UsableSize(p)
@@ -108,7 +109,6 @@ func TestAlignedMalloc(t *testing.T) {
 		}
 	}
 	removeAll(t, &live, h)
-	mustHoldNothing(t, h)
 }
 
 // TestAlignedClass compares the class for a size and an alignment with the first whose size is large
@@ -134,14 +134,22 @@ func TestAlignedClass(t *testing.T) {
 // TestCallocZeroes leaves dirt everywhere and then asks for zeroes.
 func TestCallocZeroes(t *testing.T) {
 	h, l := newHeapAndLocal(t, Options{})
-	for _, size := range []int{1, 16, 17, 100, 1000, 4000, 10_000, 32_768, 33_000, 40_961, 60_000, 65_536, 70_000, 1 << 20, span.OwnMapping} {
+	sizes := []int{1, 17, 33_000, 60_000, 70_000, 1 << 20, span.OwnMapping}
+	for _, c := range sizeclass.Classes {
+		sizes = append(sizes, int(c.Size), int(c.Size)-15)
+	}
+	for _, size := range sizes {
 		for round := range 3 { // fresh from the system, after frees, and after Trim
 			var blocks []unsafe.Pointer
 			for i := range max(3, min(200, 1<<20/size)) {
 				p := h.Calloc(1, size)
-				if i%2 == 0 {
+				switch i % 3 {
+				case 0:
 					h.Free(p)
-					p = l.Calloc(size, 1)
+					p, _ = l.TryCalloc(size, 1)
+				case 1:
+					h.Free(p)
+					p, _ = h.TryCalloc(size, 1)
 				}
 				if err := shadow.Zero(p, size); err != nil {
 					t.Fatalf("size %d, round %d: %v", size, round, err)
@@ -178,21 +186,4 @@ func TestDefaultHeap(t *testing.T) {
 	if after := Default().Stats(); after.Blocks != before.Blocks || after.Mallocs != before.Mallocs+4 {
 		t.Errorf("%+v, before %+v", after, before)
 	}
-}
-
-// TestUsableSizeIsUsable writes to all bytes of neighbouring blocks.
-func TestUsableSizeIsUsable(t *testing.T) {
-	h := newHeap(t, Options{})
-	var live shadow.Set
-	for i := range 3000 {
-		size := i * i % 9000
-		p := h.Malloc(size)
-		testcall.Must(t, live.Add(p, size, h.UsableSize(p), sizeclass.Quantum))
-	}
-	for live.Len() > 0 {
-		b := live.At(live.Len() / 2)
-		testcall.Must(t, live.Remove(osmem.Pointer(b.Addr)))
-		h.Free(osmem.Pointer(b.Addr))
-	}
-	mustHoldNothing(t, h)
 }

@@ -173,14 +173,6 @@ func onAllPs(n int32, f func()) {
 	wg.Wait()
 }
 
-// recoverMisuse is deferred where a MisuseError ends a goroutine.
-func recoverMisuse(t *testing.T) {
-	v := recover()
-	if _, ok := v.(*MisuseError); !ok && v != nil {
-		t.Errorf("panic: %v", v)
-	}
-}
-
 // someSizes has a size of each kind of class: the smallest, with large batches,
 // with small ones, not cached, and the largest.
 var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768, 33_000, 40_000, 50_000, 65_536}

@@ -47,31 +47,6 @@ func TestLocalMixed(t *testing.T) {
 	mustHoldNothing(t, h)
 }
 
-// TestLocalMallocs calls every method that allocates.
-func TestLocalMallocs(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
-	var live shadow.Set
-	add := func(p unsafe.Pointer, size, align int) {
-		t.Helper()
-		testcall.Must(t, live.Add(p, size, h.UsableSize(p), align))
-	}
-	for _, size := range []int{0, 1, 100, 5000, 32_768, 50_000} {
-		add(l.Malloc(size), size, 16)
-		p := l.Calloc(1, size)
-		testcall.Want(t, shadow.Zero(p, size))
-		add(p, size, 16)
-		for _, align := range []int{1, 16, 64, 4096, 32_768, 65_536, 1 << 20} {
-			add(l.AlignedMalloc(size, align), size, max(align, 16))
-		}
-		add(l.Realloc(nil, size), size, 16)
-	}
-	n := int64(live.Len())
-	if s := h.Stats(); s.Mallocs != n || s.Blocks != n || s.Bytes != live.Bytes() {
-		t.Errorf("%+v, want %d blocks of %d bytes", s, n, live.Bytes())
-	}
-	removeAll(t, &live, l)
-}
-
 // TestLocalDestroy looks at what Destroy gives back and what it leaves.
 func TestLocalDestroy(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
