@@ -105,20 +105,6 @@ func TestMorePsThanAtFirst(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestOpenBatchDoesNotWait forgets a few owners, so that their batch does not
-// fill, and leaves the pool alone.
-func TestOpenBatchDoesNotWait(t *testing.T) {
-	w := newWorld(t, 10)
-	p := w.pool(Options{})
-	testcall.Aside(func() {
-		for range 10 {
-			w.own(t, p, 16)
-		}
-	})
-	collectAtMost(t, few, "an idle pool's open batch", func() bool { return w.alive() == 0 })
-	mustDestroy(t, p)
-}
-
 // TestOneOwnPerCollection owns and forgets one between two collections each: the
 // dead do not wait for their batch to fill.
 func TestOneOwnPerCollection(t *testing.T) {
@@ -126,7 +112,7 @@ func TestOneOwnPerCollection(t *testing.T) {
 	w := newWorld(t, rounds)
 	p := w.pool(Options{})
 	for i := range rounds {
-		testcall.Aside(func() { w.own(t, p, 16) })
+		w.forget(t, p, 1, 16)
 		gc(t)
 		if n := w.alive(); n > few {
 			t.Fatalf("round %d: %d are not released", i, n)

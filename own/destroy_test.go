@@ -133,7 +133,7 @@ func TestClosePoolWaitsForReleases(t *testing.T) {
 			go m.Close()
 		},
 		"worker": func(t *testing.T, w *world, p *Pool) {
-			testcall.Aside(func() { w.own(t, p, 1<<20) })
+			w.forget(t, p, 1, 1<<20)
 			cleanups(t)
 		},
 	} {

@@ -123,18 +123,6 @@ func TestDrainTakesNoMoreThanAsked(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-// TestDrainWithoutOption does nothing.
-func TestDrainWithoutOption(t *testing.T) {
-	w := newWorld(t, 10)
-	p := w.pool(Options{})
-	m := w.own(t, p, 10)
-	if n := drainPool(p, 0); n != 0 {
-		t.Errorf("Drain: %d", n)
-	}
-	m.Close()
-	mustDestroy(t, p)
-}
-
 // TestCloseWhileDraining closes in a release function that Drain calls, which
 // releases at once, and meanwhile on another goroutine, which queues.
 func TestCloseWhileDraining(t *testing.T) {
@@ -402,7 +390,7 @@ func TestNotifyQueued(t *testing.T) {
 		n += drainPool(p, 0)
 	}
 	<-done
-	testcall.Aside(func() { w.own(t, p, 1<<20) })
+	w.forget(t, p, 1, 1<<20)
 	cleanups(t)
 	<-wake
 	drainPool(p, 0)

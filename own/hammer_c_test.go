@@ -3,6 +3,7 @@
 package own_test
 
 import (
+	"context"
 	"errors"
 	"math/rand/v2"
 	"runtime"
@@ -252,4 +253,11 @@ func TestHammerExactlyOnce(t *testing.T) {
 	if r.Created < uint64(resources) {
 		t.Errorf("%d resources were created, want %d and more", r.Created, resources)
 	}
+}
+
+// within returns a context that is done after d.
+func within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	context.AfterFunc(ctx, cancel)
+	return ctx
 }

@@ -232,6 +232,16 @@ func (w *world) own(t testing.TB, p *Pool, size int) *thing {
 	return m
 }
 
+// forget makes n things that nobody refers to.
+func (w *world) forget(t testing.TB, p *Pool, n, size int) {
+	t.Helper()
+	testcall.Aside(func() {
+		for range n {
+			w.own(t, p, size)
+		}
+	})
+}
+
 // ownWith is own for one with a state of its own, which depends on another if that is not
 // nil.
 func (w *world) ownWith(t testing.TB, p *Pool, parent *thing, size int) *thing {

@@ -72,11 +72,7 @@ func TestInlineWithoutOwners(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Run: Inline()})
 	for range 3 {
-		testcall.Aside(func() {
-			for range 20 {
-				w.own(t, p, 1<<20)
-			}
-		})
+		w.forget(t, p, 20, 1<<20)
 		cleanups(t)
 		wait(t, "all are released", func() bool { return w.alive() == 0 })
 	}
@@ -143,11 +139,7 @@ func TestInlinePanic(t *testing.T) {
 			}
 			panic("the oven is hot")
 		}
-		testcall.Aside(func() {
-			for range 20 {
-				w.own(t, p, 1<<20)
-			}
-		})
+		w.forget(t, p, 20, 1<<20)
 		var last *thing
 		var caught any
 		testcall.Aside(func() {
@@ -224,11 +216,7 @@ func TestInlineInABubble(t *testing.T) {
 			w.complain("a release ran in the bubble")
 		}
 	}
-	testcall.Aside(func() {
-		for range 100 {
-			w.own(t, p, 1<<20)
-		}
-	})
+	w.forget(t, p, 100, 1<<20)
 	synctest.Test(t, func(t *testing.T) {
 		bubble.Store(gcwatch.GoroutineID())
 		defer bubble.Store(0)
@@ -283,11 +271,7 @@ func TestInlineFlushInABubble(t *testing.T) {
 	w := newWorld(t, 20*50)
 	p := w.pool(Options{Run: Inline()})
 	for i := range 20 {
-		testcall.Aside(func() {
-			for range 50 {
-				w.own(t, p, 1<<20)
-			}
-		})
+		w.forget(t, p, 50, 1<<20)
 		synctest.Test(t, func(t *testing.T) {
 			runtime.GC()
 			for wait := 0; !worker.Waiting() && w.alive() > 0 && wait < 1e6; wait++ {

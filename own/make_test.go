@@ -2,7 +2,6 @@ package own
 
 import (
 	"errors"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -138,7 +137,7 @@ func TestStockOfAnIdlePoolIsReleased(t *testing.T) {
 }
 
 // TestConstructorFailsMidway has its prefix served, then its error, then a new
-// attempt.
+// attempt. The prefix and the error wait for the next Make over a collection.
 func TestConstructorFailsMidway(t *testing.T) {
 	setProcs(t, 1)
 	oops := errors.New("oops")
@@ -159,6 +158,9 @@ func TestConstructorFailsMidway(t *testing.T) {
 	p := f.pool(Options{})
 	var made []*thing
 	for i, want := range []error{nil, nil, nil, oops, oops, nil, nil, intake.ErrMadeNone, nil} {
+		if i == 2 {
+			gc(t)
+		}
 		m := &thing{}
 		if err := m.Make(p); err != want {
 			t.Fatalf("Make %d: %v, want %v", i, err, want)
@@ -177,32 +179,6 @@ func TestConstructorFailsMidway(t *testing.T) {
 	if n := f.w.alive(); n != 0 {
 		t.Errorf("%d are left after CloseWait", n)
 	}
-}
-
-// TestConstructorErrorSurvivesACollection has the stock and its error wait for
-// the next Make over a collection.
-func TestConstructorErrorSurvivesACollection(t *testing.T) {
-	setProcs(t, 1)
-	oops := errors.New("oops")
-	f := &factory{w: newWorld(t, 100)}
-	f.says = func(call, n int) (int, error) {
-		if call == 1 {
-			return 2, oops
-		}
-		return n, nil
-	}
-	p := f.pool(Options{})
-	a := f.make(t, p)
-	gc(t)
-	b := f.make(t, p)
-	var o object
-	if err := o.Make(p); err != oops {
-		t.Errorf("Make: %v, want %v", err, oops)
-	}
-	for _, m := range []*thing{a, b, f.make(t, p)} {
-		m.Close()
-	}
-	mustDestroy(t, p)
 }
 
 // TestConstructorThatLies says it made more than there was room for, or fewer
@@ -343,46 +319,4 @@ func TestClosePoolOfStockStillWaitsForUse(t *testing.T) {
 	if n := f.w.alive(); n != 0 {
 		t.Errorf("%d are alive", n)
 	}
-}
-
-// TestHammerMake makes from many goroutines while others collect.
-func TestHammerMake(t *testing.T) {
-	n := times(40_000)
-	f := &factory{w: newWorld(t, 8*n)}
-	p := f.pool(Options{Batch: 32})
-	var wg sync.WaitGroup
-	for g := range 4 {
-		wg.Go(func() {
-			var held []*thing
-			for i := range n / 4 {
-				m := &thing{}
-				if err := m.Make(p); err != nil {
-					t.Error(err)
-					return
-				}
-				f.find(m)
-				if m.cell.users.Add(1) != 1 {
-					t.Error("one resource was handed out twice")
-				}
-				held = append(held, m)
-				if len(held) > 20 {
-					held[0].cell.users.Add(-1)
-					if i%2 == 0 {
-						held[0].Close()
-					}
-					held = held[1:]
-				}
-				if i%(n/20) == 0 && g == 0 {
-					gc(t)
-				}
-			}
-			for _, m := range held {
-				m.cell.users.Add(-1)
-			}
-		})
-	}
-	wg.Wait()
-	collectAtMost(t, few, "all of them", func() bool { return f.w.alive() == 0 })
-	mustStats(t, p, Stats{})
-	mustDestroy(t, p)
 }

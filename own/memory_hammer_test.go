@@ -147,34 +147,3 @@ func TestHammerCloseMemory(t *testing.T) {
 		}
 	}
 }
-
-// TestMemoryProcs changes the number of Ps while blocks are made on all of them.
-// Blocks that were carved on a P that is gone are freed as well.
-func TestMemoryProcs(t *testing.T) {
-	defer onProcs(onProcs(1))
-	h := newHeap(t)
-	m := NewMemory(h, MemoryOptions{})
-	for _, procs := range []int{1, 8, 2, 16, 1} {
-		onProcs(procs)
-		var all sync.WaitGroup
-		for range 2 * procs {
-			all.Go(func() {
-				for i := range times(2000) {
-					b := newBytes(t, m, i%300)
-					if i%3 == 0 {
-						b.Close()
-					}
-					if i%100 == 0 {
-						newGroup(t, m).Malloc(i)
-						runtime.Gosched()
-					}
-				}
-			})
-		}
-		all.Wait()
-	}
-	collectAtMost(t, few, "blocks of all Ps", func() bool { return h.Stats().Blocks == 0 })
-	if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
-		t.Errorf("%+v", st)
-	}
-}

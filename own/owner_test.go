@@ -94,28 +94,6 @@ func TestCloseReleasesAtOnce(t *testing.T) {
 	}
 }
 
-// TestCopiesAreOneResource closes one of several copies, and looks at the rest.
-func TestCopiesAreOneResource(t *testing.T) {
-	w := newWorld(t, 3)
-	p := w.pool(Options{Name: "image"})
-	for last := range 3 {
-		m := w.own(t, p, 10)
-		copies := []thing{*m, *m, *m}
-		copies[last].Close()
-		if m.cell.alive() {
-			t.Errorf("alive after the %d. copy is closed", last)
-		}
-		for i := range copies {
-			if !copies[i].Closed() || copies[i].Pointer() != nil {
-				t.Errorf("copy %d is not closed after copy %d", i, last)
-			}
-			mustMisuse(t, "image.Use", func() { copies[i].Use(func(unsafe.Pointer) {}) }, "closed")
-			copies[i].Close()
-		}
-	}
-	mustDestroy(t, p)
-}
-
 // TestStaleOwnerDoesNoHarm closes an owner, owns something else, and closes the
 // stale owner again, a million times.
 func TestStaleOwnerDoesNoHarm(t *testing.T) {
@@ -240,21 +218,6 @@ func TestDisown(t *testing.T) {
 	}
 }
 
-func TestResource(t *testing.T) {
-	w := newWorld(t, 1)
-	p := w.pool(Options{})
-	m := w.own(t, p, 10)
-	if r := m.Pointer(); r != m.cell.pointer() {
-		t.Errorf("Resource: %p, want %p", r, m.cell)
-	}
-	runtime.KeepAlive(m)
-	m.Close()
-	if m.Pointer() != nil {
-		t.Error("Resource of a closed owner")
-	}
-	mustDestroy(t, p)
-}
-
 // TestResize follows the pool's bytes.
 func TestResize(t *testing.T) {
 	w := newWorld(t, 10)
@@ -289,24 +252,14 @@ func TestResize(t *testing.T) {
 	mustDestroy(t, p)
 }
 
-func TestOwnOfNegativeSize(t *testing.T) {
-	w := newWorld(t, 1)
-	p := w.pool(Options{Name: "image"})
-	var o object
-	mustMisuse(t, "image.Own", func() { o.Own(p, w.create(0).pointer(), -1) }, "negative")
-	if !o.Closed() {
-		t.Error("it owns something")
-	}
-	w.destroy(&w.cells[0])
-	mustDestroy(t, p)
-}
-
-func TestOwnOfNil(t *testing.T) {
+// TestOwnOfNothing owns nil, and a resource of a negative size.
+func TestOwnOfNothing(t *testing.T) {
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "image"})
 	parent := w.own(t, p, 10)
 	var o object
 	mustMisuse(t, "image.Own", func() { o.Own(p, nil, 10) }, "nil")
+	mustMisuse(t, "image.Own", func() { o.Own(p, parent.cell.pointer(), -1) }, "negative")
 	mustMisuse(t, "image.Own", func() { o.OwnWith(p, nil, With{Size: 10, Parent: parent.Owner()}) }, "nil")
 	if !o.Closed() {
 		t.Error("it owns something")

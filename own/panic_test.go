@@ -155,11 +155,7 @@ func TestPanicInDrain(t *testing.T) {
 	}
 
 	// What the collector found is one call for each Drain.
-	testcall.Aside(func() {
-		for range 10 {
-			w.own(t, p, 10)
-		}
-	})
+	w.forget(t, p, 10, 10)
 	wait(t, "all are queued", func() bool {
 		cleanups(t)
 		return p.Stats().Queued == 10

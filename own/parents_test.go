@@ -166,21 +166,10 @@ func TestClosedParentWaits(t *testing.T) {
 	b.Close()
 	mustBeReleased(t, parent.cell, "after its last child")
 	mustBeAlive(t, mate.cell, "with a batch-mate")
+	w.ownUnder(t, p, mate, 10).Close()
+	mustBeAlive(t, mate.cell, "with a child that is released")
 	mate.Close()
-	mustDestroy(t, p)
-}
-
-// TestParentWithoutChildrenIsReleasedAtOnce has had a child.
-func TestParentWithoutChildrenIsReleasedAtOnce(t *testing.T) {
-	w := newWorld(t, 10)
-	p := w.pool(Options{})
-	parent := w.own(t, p, 10)
-	for range 3 {
-		w.ownUnder(t, p, parent, 10).Close()
-		mustBeAlive(t, parent.cell, "although it is open")
-	}
-	parent.Close()
-	mustBeReleased(t, parent.cell, "by Close")
+	mustBeReleased(t, mate.cell, "by Close, when it has no child any more")
 	mustDestroy(t, p)
 }
 

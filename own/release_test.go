@@ -58,11 +58,7 @@ func TestReleaseErrors(t *testing.T) {
 			})
 		}, nil, 1},
 		{"collector", Options{}, func(t *testing.T, w *world, p *Pool, _ *thing) {
-			testcall.Aside(func() {
-				for range 10 {
-					w.own(t, p, 10)
-				}
-			})
+			w.forget(t, p, 10, 10)
 			collect(t, "the forgotten", func() bool { return w.alive() == 1 })
 		}, cold, 10},
 		{"last child", Options{}, func(t *testing.T, w *world, p *Pool, m *thing) {
@@ -83,11 +79,7 @@ func TestReleaseErrors(t *testing.T) {
 			drainPool(p, 0)
 		}, nil, 1},
 		{"Drain of a batch", Options{Run: new(Queue).Run()}, func(t *testing.T, w *world, p *Pool, m *thing) {
-			testcall.Aside(func() {
-				for range 10 {
-					w.own(t, p, 10)
-				}
-			})
+			w.forget(t, p, 10, 10)
 			wait(t, "the forgotten are released", func() bool { settle(t); return p.Stats().Queued == 10 })
 			drainPool(p, 0)
 			must(t, m.Close())
@@ -203,11 +195,7 @@ func TestGoexitInOnReleaseError(t *testing.T) {
 		o.OnReleaseError = func(ReleaseError) { runtime.Goexit() }
 		o.Release = func(state any, r []uintptr) error { w.release(state, r); return errors.ErrUnsupported }
 		p := NewPool(o)
-		testcall.Aside(func() {
-			for range 500 {
-				w.own(t, p, 10)
-			}
-		})
+		w.forget(t, p, 500, 10)
 		wait(t, "the forgotten are released", func() bool {
 			gc(t)
 			n, _ := l.sum()

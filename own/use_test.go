@@ -27,50 +27,6 @@ func mustBeReleased(t testing.TB, c *cell, when string) {
 	}
 }
 
-func TestUseHandsOutTheResource(t *testing.T) {
-	w := newWorld(t, 2)
-	for _, unshared := range []bool{false, true} {
-		p := w.pool(Options{Unshared: unshared})
-		m := w.own(t, p, 10)
-		calls := 0
-		m.Use(func(resource unsafe.Pointer) {
-			calls++
-			if resource != m.cell.pointer() {
-				t.Errorf("Use: %p, want %p", resource, m.cell)
-			}
-			err := m.TryUse(func(again unsafe.Pointer) error {
-				calls++
-				if again != resource {
-					t.Errorf("TryUse: %p, want %p", again, resource)
-				}
-				return errors.ErrUnsupported
-			})
-			if err != errors.ErrUnsupported {
-				t.Errorf("TryUse: %v", err)
-			}
-		})
-		if calls != 2 {
-			t.Errorf("%d calls", calls)
-		}
-		m.Close()
-		mustDestroy(t, p)
-	}
-}
-
-func TestUseOfClosedPanics(t *testing.T) {
-	w := newWorld(t, 2)
-	for _, unshared := range []bool{false, true} {
-		p := w.pool(Options{Name: "git.Commit", Unshared: unshared})
-		m := w.own(t, p, 10)
-		m.Close()
-		mustMisuse(t, "git.Commit.Use", func() { m.Use(func(unsafe.Pointer) { t.Error("called") }) }, "closed")
-		if err := m.TryUse(func(unsafe.Pointer) error { t.Error("called"); return nil }); err != ErrClosed {
-			t.Errorf("TryUse: %v", err)
-		}
-		mustDestroy(t, p)
-	}
-}
-
 // TestCloseInUse closes an owner inside of Use, in several depths: the release
 // waits for the outermost.
 func TestCloseInUse(t *testing.T) {

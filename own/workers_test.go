@@ -2,7 +2,6 @@ package own
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -43,11 +42,7 @@ func (b *blocker) forget(t testing.TB, p *Pool, n int) {
 	t.Helper()
 	found := func() int { s := ReadReleases(); return int(s.Workers + s.Batches) }
 	before := found()
-	testcall.Aside(func() {
-		for range n {
-			b.w.own(t, p, 1<<20)
-		}
-	})
+	b.w.forget(t, p, n, 1<<20)
 	wait(t, "the batches are found", func() bool {
 		cleanups(t)
 		return found() >= before+n
@@ -60,7 +55,7 @@ func turn(t testing.TB) {
 	t.Helper()
 	w := newWorld(t, 1)
 	p := w.pool(Options{Name: "turn"})
-	testcall.Aside(func() { w.own(t, p, 1<<20) })
+	w.forget(t, p, 1, 1<<20)
 	before := ReadReleases().Workers
 	wait(t, "what takes its turn is released", func() bool {
 		cleanups(t)
@@ -151,24 +146,6 @@ func TestReleasesTellsOfTheOldest(t *testing.T) {
 	mustDestroy(t, q)
 }
 
-// TestTwoReleasesRunAtATime has each of two wait for the other.
-func TestTwoReleasesRunAtATime(t *testing.T) {
-	w := newWorld(t, 2)
-	p := w.pool(Options{})
-	var meeting sync.WaitGroup
-	meeting.Add(2)
-	w.before = func([]*cell) {
-		meeting.Done()
-		meeting.Wait()
-	}
-	testcall.Aside(func() {
-		w.own(t, p, 1<<20)
-		w.own(t, p, 1<<20)
-	})
-	collectAtMost(t, few, "both", func() bool { return w.alive() == 0 })
-	mustDestroy(t, p)
-}
-
 // TestStuckWorkersGiveWay has more and more releases of a pool block: others are
 // started, up to the bound for a pool.
 func TestStuckWorkersGiveWay(t *testing.T) {
@@ -187,42 +164,6 @@ func TestStuckWorkersGiveWay(t *testing.T) {
 	collectAtMost(t, few, "all of them", func() bool { return b.w.alive() == 0 })
 	mustDestroy(t, p)
 	mustDestroy(t, q)
-}
-
-// TestStuckPoolsDelayOthersLittle queues, all at once, hundreds of pools whose
-// releases block, and behind them one whose releases do not. Each of its batches
-// is released, and each pool that blocks has its turn. How often the timer has to look for
-// that is counted in package worker.
-func TestStuckPoolsDelayOthersLittle(t *testing.T) {
-	const stuck = 300
-	b := newBlocker(t, 2*stuck)
-	var pools []*Pool
-	for i := range stuck {
-		pools = append(pools, b.w.pool(Options{Name: fmt.Sprint("stuck ", i)}))
-	}
-	testcall.Aside(func() {
-		for _, p := range pools {
-			b.w.own(t, p, 1<<20)
-			b.w.own(t, p, 1<<20)
-		}
-	})
-	w := newWorld(t, 100)
-	p := w.pool(Options{})
-	cleanups(t)
-	for i := range 3 {
-		testcall.Aside(func() { w.own(t, p, 1<<20) })
-		wait(t, "what does not block is released", func() bool {
-			cleanups(t)
-			return w.died.Load() == int64(i+1)
-		})
-	}
-	wait(t, "all that block have begun", func() bool { return b.began.Load() >= stuck })
-	b.open()
-	flush(t)
-	mustEnd(t)
-	for _, p := range append(pools, p) {
-		mustDestroy(t, p)
-	}
 }
 
 // TestWorkersOfAPool has as many releases of a pool run at a time as
@@ -305,36 +246,11 @@ func TestReleaseDoesWhatItLikes(t *testing.T) {
 		p.Stats()
 		ReadReleases()
 	}
-	testcall.Aside(func() { w.own(t, p, 16) })
+	w.forget(t, p, 1, 16)
 	collect(t, "all but what is held", func() bool { return runs.Load() > 30 && w.alive() == 1 })
 	held.Close()
 	mustDestroy(t, p)
 	mustDestroy(t, q)
-}
-
-// TestReleaseEndsItsGoroutine has a release function call runtime.Goexit, as
-// FailNow of package testing does.
-func TestReleaseEndsItsGoroutine(t *testing.T) {
-	w := newWorld(t, 100)
-	p := w.pool(Options{})
-	var runs atomic.Int64
-	w.before = func(cells []*cell) {
-		if runs.Add(1)%2 == 1 {
-			for _, c := range cells {
-				w.destroy(c)
-			}
-			runtime.Goexit()
-		}
-	}
-	testcall.Aside(func() {
-		for range 20 {
-			w.own(t, p, 1<<20)
-		}
-	})
-	collectAtMost(t, few, "all of them", func() bool { return w.alive() == 0 })
-	mustEnd(t)
-	mustStats(t, p, Stats{})
-	mustDestroy(t, p)
 }
 
 // TestNothingRunsWhileNothingIsToBeReleased looks for goroutines, and for the
@@ -466,11 +382,7 @@ func TestThread(t *testing.T) {
 	if n := drainPool(p, 0); n != 0 {
 		t.Errorf("Drain: %d", n)
 	}
-	testcall.Aside(func() {
-		for range 500 {
-			w.own(t, p, 16)
-		}
-	})
+	w.forget(t, p, 500, 16)
 	collectAtMost(t, few, "what was forgotten", func() bool { return w.died.Load() >= 551 })
 	e := destroyError(t, p, patient(t))
 	if e.NeverClosed != 50 || e.Queued+e.Releasing+e.InUse != 0 || w.alive() != 0 {
@@ -479,28 +391,6 @@ func TestThread(t *testing.T) {
 	runtime.KeepAlive(held)
 	wait(t, "the goroutine of the thread has ended", func() bool { return runtime.NumGoroutine() <= before })
 	mustStats(t, p, Stats{})
-}
-
-// TestThreadGoesOn has a release function end its goroutine.
-func TestThreadGoesOn(t *testing.T) {
-	w := newWorld(t, 100)
-	p := w.pool(Options{Run: Thread(0)})
-	w.before = func(cells []*cell) {
-		if w.number(cells[0])%3 == 0 {
-			for _, c := range cells {
-				w.destroy(c)
-			}
-			runtime.Goexit()
-		}
-	}
-	for range 100 {
-		w.own(t, p, 16).Close()
-	}
-	flush(t)
-	if w.alive() != 0 {
-		t.Errorf("%d are alive", w.alive())
-	}
-	mustDestroy(t, p)
 }
 
 // TestGoexitDoesNotStopClose has release functions end the goroutine that is in
@@ -578,11 +468,7 @@ func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
 			}
 			runtime.Goexit()
 		}
-		testcall.Aside(func() {
-			for range 100 {
-				w.own(t, p, 16)
-			}
-		})
+		w.forget(t, p, 100, 16)
 		for range few {
 			settle(t)
 			for o.Run.queue != nil && p.Stats().Queued > 0 {
@@ -594,6 +480,7 @@ func TestGoexitInReleaseIsToldToOnCollect(t *testing.T) {
 			t.Errorf("%d are alive, told of %d, collected %d", w.alive(), n, p.Stats().Collected)
 		}
 		mustEnd(t)
+		mustStats(t, p, Stats{})
 		mustDestroy(t, p)
 	}
 }
