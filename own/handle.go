@@ -47,17 +47,17 @@ type Handle[P any] struct{ owner }
 // limit; for 1 ms while no release ends. A lock that a release function takes may be held,
 // unless the pool has [Inline].
 func (h *Handle[P]) Own(pool *Pool, resource P, size int) error {
-	return pool.ownPointer(&h.owner, *(*unsafe.Pointer)(unsafe.Pointer(&wide[P]{resource: resource})), (*P)(nil), size)
+	return pool.ownPointer(&h.owner, unsafe.Pointer(&resource), (*P)(nil), size)
 }
 
 // OwnWith is [Handle.Own] for a resource of which more is told: its parent, a state of its own, a
 // room that was reserved for it. A With that has only a size is [Handle.Own].
 func (h *Handle[P]) OwnWith(pool *Pool, resource P, w With) error {
-	p := *(*unsafe.Pointer)(unsafe.Pointer(&wide[P]{resource: resource}))
 	if w.plain() {
-		return pool.ownPointer(&h.owner, p, (*P)(nil), w.Size)
+		return pool.ownPointer(&h.owner, unsafe.Pointer(&resource), (*P)(nil), w.Size)
 	}
 	pool.mustHandle((*P)(nil))
+	p := *(*unsafe.Pointer)(unsafe.Pointer(&resource)) // P is a pointer, see mustHandle
 	pool.mustBeAddress(p)
 	return pool.ownWith(&h.owner, uintptr(p), w)
 }
@@ -152,13 +152,6 @@ func typed[P any](t *batch.Sentinel, i uint32) P {
 	return *(*P)(unsafe.Pointer(&p)) // P is a pointer, see mustHandle
 }
 
-// A wide is a resource of a Handle, and at least as large as a pointer, and aligned as one: it is read as one
-// before it is known to be one.
-type wide[P any] struct {
-	resource P
-	_        unsafe.Pointer
-}
-
 // mustHandle panics if typ, a *P that is nil, is not one of a P that is a pointer. Only a Handle[P] that has been
 // through here owns anything.
 func (p *Pool) mustHandle(typ any) {
@@ -174,7 +167,9 @@ func (p *Pool) handle(typ any, word uintptr) {
 	if k := t.Kind(); k != reflect.Pointer && k != reflect.UnsafePointer {
 		panicMisuse("own", "Handle", "%v is not the type of a pointer; use a type such as *C.image, or a Number", t)
 	}
-	p.handled.Store(word)
+	if p.handled.Load() == 0 { // types that take turns would cost each Own a store to what all Ps read
+		p.handled.Store(word)
+	}
 }
 
 // mustHavePointers panics for op, which takes or returns a pointer, in a pool of

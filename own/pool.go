@@ -69,7 +69,7 @@ type Pool struct {
 	// all, or none in a pool of numbers.
 	addresses uintptr
 
-	// handled is a P that is known to be the type of a pointer, that of the last Handle[P]: the first word of an
+	// handled is a P that is known to be the type of a pointer, that of the first Handle[P]: the first word of an
 	// interface that holds a *P.
 	handled atomic.Uintptr
 
@@ -176,10 +176,11 @@ func newPool(o Options, bad func(format string, args ...any)) *Pool {
 	return p
 }
 
-// ownPointer is own of the resource of a Handle[P], where typ is a (*P)(nil). It checks both. Handle.Own, which
-// does nothing else, is inlined.
-func (p *Pool) ownPointer(o *owner, resource unsafe.Pointer, typ any, size int) error {
+// ownPointer is own of the P at at, the resource of a Handle[P], where typ is a (*P)(nil). It checks both.
+// Handle.Own, which does nothing else, is inlined.
+func (p *Pool) ownPointer(o *owner, at unsafe.Pointer, typ any, size int) error {
 	p.mustHandle(typ)
+	resource := *(*unsafe.Pointer)(at) // P is a pointer, see mustHandle
 	if uintptr(resource)-batch.LeastAddress >= p.addresses {
 		p.panicNothing(uintptr(resource))
 	}
