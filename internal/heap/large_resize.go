@@ -129,40 +129,39 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	return true
 }
 
-// reclass gives the block at p, which is alone in its span s, the class to, whose blocks are alone too. It returns
-// p, or 0 if another goroutine frees the block, or if there is no memory.
+// reclass gives the block at p, which is alone in its span s, the class to, whose blocks are alone too, and larger. It
+// returns p, or 0 if another goroutine frees or resizes the block, or if there is no memory.
 //
 //go:norace
 func (h *Heap) reclass(s *span.Span, p uintptr, to uint8) uintptr {
+	race.Enter()
+	defer race.Leave()
 	kind := s.LoadTag() - h.id<<span.KindBits
-	if !isAlone(kind) || uint8(kind) == to {
+	if !isAlone(kind) || uint8(kind) >= to {
 		return 0 // freed, and used for something else
 	}
 	from := uint8(kind)
-	h.classes[min(from, to)].mu.Lock() // in this order, as two goroutines might change two blocks in opposite ways
-	defer h.classes[min(from, to)].mu.Unlock()
-	h.classes[max(from, to)].mu.Lock()
-	defer h.classes[max(from, to)].mu.Unlock()
+	h.classes[from].mu.Lock() // the smaller class first
+	defer h.classes[from].mu.Unlock()
+	h.classes[to].mu.Lock()
+	defer h.classes[to].mu.Unlock()
 	if !h.takeAlone(s, p, from) {
 		return 0
 	}
+	defer atomic.StoreUint32(&s.Carved, 1)
 	sc, cost := &sizeclass.Classes[to], spanCost(to)-spanCost(from)
-	if cost > 0 && !h.account.TryCharge(cost) {
-		atomic.StoreUint32(&s.Carved, 1)
+	if !h.account.TryCharge(cost) {
 		return 0
 	}
 	if span.Commit(s.Base, sc.SpanBytes()) != nil {
-		h.account.Uncharge(max(cost, 0))
-		atomic.StoreUint32(&s.Carved, 1)
+		h.account.Uncharge(cost)
 		return 0
 	}
-	h.account.Uncharge(max(-cost, 0))
 	s.Inverse, s.Shift, s.Filled = sc.Inverse, uint32(sc.Shift), false
 	atomic.StoreUintptr(&s.Size, uintptr(sc.Size))
 	s.StoreTag(h.classes[to].tag)
 	h.classes[from].out--
 	h.classes[to].out++
-	atomic.StoreUint32(&s.Carved, 1)
 	return p
 }
 

@@ -82,6 +82,13 @@ func TestRaceReported(t *testing.T) {
 			})
 		})
 	}
+	t.Run("resizing in place", func(t *testing.T) {
+		testheap.MustReport(t, true, func() {
+			sample.SetRate(0) // a sampled block moves
+			p, first, second := (*int)(Default().Malloc(8)), Default().Malloc(33_000), Default().Malloc(33_000)
+			testheap.InTurns(func() { *p = 1; Default().Realloc(first, 50_000) }, func() { Default().Realloc(second, 50_000); *p = 2 })
+		})
+	})
 }
 
 // busy allocates blocks that it keeps.
