@@ -179,7 +179,13 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 	}
 	h.begin(op)
 	defer h.end()
+	var q uintptr
 	var err error
+	if how == resize && size <= sizeclass.MaxSize {
+		if q = h.pickResized(sizeclass.Of(size)); q != 0 {
+			how = another
+		}
+	}
 	for short := false; ; short = true {
 		if how == resize {
 			if to := h.resize(s, p, uintptr(size), short); to != nil {
@@ -189,8 +195,10 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 		if short {
 			return nil, err
 		}
-		var q uintptr
-		if q, _, err = h.alloc(op, l, size, sizeclass.Quantum); err == nil {
+		if q == 0 {
+			q, _, err = h.alloc(op, l, size, sizeclass.Quantum)
+		}
+		if err == nil {
 			to := osmem.Pointer(q)
 			h.move(op, l, to, ptr, min(old, uintptr(size)), kind >= sizeclass.Count)
 			return to, nil

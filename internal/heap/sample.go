@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/heap/block"
+	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
@@ -161,6 +162,21 @@ func (h *Heap) allocSampled(c uint8) (p uintptr, was block.State) {
 		h.dropIdle()
 	}
 	return p, was
+}
+
+// pickResized is for a block that is to be resized in its unit, to class c. It decides whether the block is to be
+// sampled, as for one that is allocated. If so it returns another block, which is sampled, unless there is no memory.
+func (h *Heap) pickResized(c uint8) uintptr {
+	if !h.watched.Load() || !sample.Chance(uintptr(sizeclass.Classes[c].Size)) {
+		return 0
+	}
+	race.Enter()
+	p, was := h.allocSampled(c)
+	race.Leave()
+	h.mustBeUndamaged(p)
+	account.Process.Notify()
+	raceAcquire(p, was)
+	return p
 }
 
 // samples returns the classes of sampled blocks.

@@ -156,23 +156,28 @@ func mustBeFull(t *testing.T, p unsafe.Pointer, n int) {
 	}
 }
 
-// TestReallocSamples moves blocks that were not sampled, when the next one is to be.
+// TestReallocSamples resizes blocks that were not sampled, when the next one is to be: those that move, and those
+// that would stay in their unit.
 func TestReallocSamples(t *testing.T) {
 	testheap.WithRate(t, 0)
 	h, l := newHeapAndLocal(t, Options{Name: uniqueName(t)})
-	for _, realloc := range []func(unsafe.Pointer, int) unsafe.Pointer{h.Realloc, l.Realloc} {
-		sample.SetRate(0)
-		h.Free(h.Malloc(500)) // the caches have blocks of both sizes
-		l.Free(l.Malloc(500))
-		p := l.Malloc(100)
-		l.Free(l.Malloc(100))
-		before := sampledIn(h, "").Allocs
-		sample.SetRate(1)
-		p = realloc(p, 500)
-		if n := sampledIn(h, "").Allocs - before; n != 1 {
-			t.Errorf("%v samples, want 1", n)
+	for name, realloc := range map[string]func(unsafe.Pointer, int) unsafe.Pointer{"Heap": h.Realloc, "Local": l.Realloc} {
+		for from, to := range map[int]int{100: 500, 33_000: 50_000} {
+			sample.SetRate(0)
+			h.Free(h.Malloc(to)) // the caches have blocks of both sizes
+			l.Free(l.Malloc(to))
+			p := l.Malloc(from)
+			l.Free(l.Malloc(from))
+			fillAll(p, from)
+			before := sampledIn(h, "").Allocs
+			sample.SetRate(1)
+			p = realloc(p, to)
+			if n := sampledIn(h, "").Allocs - before; n != 1 {
+				t.Errorf("%s: from %d to %d bytes: %v samples, want 1", name, from, to, n)
+			}
+			mustBeFull(t, p, from)
+			h.Free(p)
 		}
-		h.Free(p)
 	}
 }
 
