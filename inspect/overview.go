@@ -12,31 +12,11 @@ import (
 	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
-// groups are the parts of an Overview.
-var groups = []struct {
-	name  string
-	kinds []resident.Kind
-}{
-	{"Go", []resident.Kind{resident.GoInUse, resident.GoIdle, resident.GoStacks, resident.GoRuntime}},
-	{"heaps of cheap", []resident.Kind{resident.CheapInUse, resident.CheapIdle, resident.CheapRecords}},
-	{"C, in use", []resident.Kind{resident.CInUse}},
-	{"malloc, free", []resident.Kind{resident.MallocFree}},
-	{"C, in use or free", []resident.Kind{resident.MallocAll, resident.Unseparated}},
-	{"stacks of threads", []resident.Kind{resident.ThreadStacks}},
-	{"program and files", []resident.Kind{resident.Program, resident.Library, resident.File}},
-	{"mapped or shared", []resident.Kind{resident.SharedMemory, resident.Sandbox, resident.Mapped}},
-	{"the rest", []resident.Kind{resident.Rest}},
-}
-
 // overview returns the Overview of a snapshot.
 func (s *snapshot) overview() *pagejson.Overview {
 	o := &pagejson.Overview{Resident: float64(s.parts.Resident), Legend: []pagejson.Legend{}, Pace: s.pace.Decision()}
-	for _, g := range groups {
-		p := pagejson.Part{Name: g.name}
-		for _, k := range g.kinds {
-			p.Bytes += float64(s.parts.Of(k))
-		}
-		o.Parts = append(o.Parts, p)
+	for _, p := range s.parts.Groups() {
+		o.Parts = append(o.Parts, pagejson.Part{Name: p.Name, Bytes: float64(p.Bytes)})
 	}
 	if n := s.reading.Cgroup.Limit; n > 0 {
 		o.Limit, o.LimitOf = float64(n), "container"

@@ -55,7 +55,7 @@ func (j *judge) grows() (list []Verdict) {
 		if g, ok := part(k); ok && j.now.mapped {
 			list = append(list, Verdict{
 				About: AboutMappingGrows, Bytes: g.By,
-				Sentence: fmt.Sprintf("%s %s and growing%s%s", text(j.t.whole(k)), j.noun(k), by(g), j.fileName(k)), Do: lookAt[k],
+				Sentence: fmt.Sprintf("%s %s and growing%s%s", text(j.t.whole(k)), j.noun(k), by(g), j.fileName(k)), Do: kindTable[k].lookAt,
 			})
 		}
 	}

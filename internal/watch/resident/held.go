@@ -286,7 +286,7 @@ func (j *judge) swapped() (v Verdict, ok bool) {
 	var most int64
 	for _, p := range j.t.Parts {
 		if p.Swap > most {
-			where, most = ", the most of it "+nouns[p.Kind], p.Swap
+			where, most = ", the most of it "+kindTable[p.Kind].noun, p.Swap
 		}
 	}
 	return Verdict{

@@ -33,15 +33,44 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{
-	"Go heap, in use", "Go heap, idle", "Go stacks", "Go runtime",
-	"heaps of cheap, in use", "heaps of cheap, idle", "records of cheap",
-	"C, in use", "malloc, free", "malloc, in use and free", "C and mappings, not separated",
-	"stacks of threads", "the program", "libraries", "files", "shared memory", "sandboxes (such as wasm)", "large mappings", "the rest",
+// kindTable says of each kind how it is called in tables, how in a sentence, the part of an overview that has it, and where to
+// look at what it has.
+var kindTable = [kinds]struct{ name, noun, group, lookAt string }{
+	GoInUse:      {"Go heap, in use", "the Go heap in use", "Go", "see the heap profile of net/http/pprof, if it is too much"},
+	GoIdle:       {"Go heap, idle", "free in the Go heap", "Go", ""},
+	GoStacks:     {"Go stacks", "stacks of goroutines", "Go", ""},
+	GoRuntime:    {"Go runtime", "what the Go runtime keeps", "Go", ""},
+	CheapInUse:   {"heaps of cheap, in use", "blocks of heaps of cheap", "heaps of cheap", "see inspect.WriteHeap, if it is too much"},
+	CheapIdle:    {"heaps of cheap, idle", "free in heaps of cheap", "heaps of cheap", ""},
+	CheapRecords: {"records of cheap", "records of cheap", "heaps of cheap", ""},
+	CInUse:       {"C, in use", "C in use", "C, in use", "see the profile of module cmem, if it is too much"},
+	MallocFree:   {"malloc, free", "free inside malloc", "malloc, free", ""},
+	MallocAll:    {"malloc, in use and free", "in malloc", "C, in use or free", "import module cmem, which tells what is in use, and who has allocated it"},
+	Unseparated:  {"C and mappings, not separated", "C, and mappings", "C, in use or free", "import module cmem, which tells what C has in use, or read the table mappings"},
+	ThreadStacks: {"stacks of threads", "stacks of threads", "stacks of threads", ""},
+	Program:      {"the program", "the program itself", "program and files", ""},
+	Library:      {"libraries", "libraries", "program and files", ""},
+	File:         {"files", "files that are mapped", "program and files", "they are page cache, which the kernel drops when memory is short"},
+	SharedMemory: {"shared memory", "shared memory", "mapped or shared", ""},
+	Sandbox:      {"sandboxes (such as wasm)", "memory in large reservations, such as that of wasm", "mapped or shared", "ask the engine that runs the modules for their sizes"},
+	Mapped:       {"large mappings", "mapped without malloc", "mapped or shared", "see the table mappings, and mapped.txt of module cmem, which has Go code as well after cmem.CountUnixMmap; strace -f -k -e mmap shows all who map"},
+	Rest:         {"the rest", "small mappings", "the rest", ""},
 }
 
 // String returns the name of the kind in tables.
-func (k Kind) String() string { return kindNames[k] }
+func (k Kind) String() string { return kindTable[k].name }
+
+// Groups returns the parts of an overview, which have one or more kinds each, in the order of the kinds.
+func (t *Table) Groups() (list []Part) {
+	for k := range kinds {
+		name := kindTable[k].group
+		if n := len(list); n == 0 || list[n-1].Name != name {
+			list = append(list, Part{Kind: k, Name: name})
+		}
+		list[len(list)-1].Bytes += t.Of(k)
+	}
+	return list
+}
 
 // A Part is a part of the resident memory.
 type Part struct {

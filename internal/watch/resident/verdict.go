@@ -158,7 +158,7 @@ func (j *judge) largest() Verdict {
 		}
 	}
 	n := byKind(most)
-	v := Verdict{About: AboutNothing, Bytes: n, Do: lookAt[most]}
+	v := Verdict{About: AboutNothing, Bytes: n, Do: kindTable[most].lookAt}
 	v.Sentence = fmt.Sprintf("nothing stands out; of %s the most, %s, is %s", text(j.whole), text(n), j.noun(most)+j.fileName(most))
 	switch {
 	case most == Rest && n > j.whole/2:
@@ -182,16 +182,7 @@ func (j *judge) largest() Verdict {
 	return v
 }
 
-// nouns say what the kinds are in a sentence.
-var nouns = [kinds]string{
-	GoInUse: "the Go heap in use", GoIdle: "free in the Go heap", GoStacks: "stacks of goroutines", GoRuntime: "what the Go runtime keeps",
-	CheapInUse: "blocks of heaps of cheap", CheapIdle: "free in heaps of cheap", CheapRecords: "records of cheap",
-	CInUse: "C in use", MallocFree: "free inside malloc", MallocAll: "in malloc", Unseparated: "C, and mappings", ThreadStacks: "stacks of threads",
-	Program: "the program itself", Library: "libraries", File: "files that are mapped", SharedMemory: "shared memory",
-	Sandbox: "memory in large reservations, such as that of wasm", Mapped: "mapped without malloc", Rest: "small mappings",
-}
-
-// noun returns nouns[k], unless that may be wrong.
+// noun says what a kind is in a sentence.
 func (j *judge) noun(k Kind) string {
 	switch {
 	case k == Mapped && j.unread():
@@ -199,23 +190,11 @@ func (j *judge) noun(k Kind) string {
 	case k == GoInUse && j.isOther():
 		return "the Go heap, of which only the size is seen from outside"
 	}
-	return nouns[k]
+	return kindTable[k].noun
 }
 
 // unread reports whether blocks of malloc may be among the large mappings.
 func (j *judge) unread() bool { return j.t.Mapped && j.r.Mappings.Unread }
-
-// lookAt says where to look at what a kind has.
-var lookAt = [kinds]string{
-	GoInUse:     "see the heap profile of net/http/pprof, if it is too much",
-	CheapInUse:  "see inspect.WriteHeap, if it is too much",
-	CInUse:      "see the profile of module cmem, if it is too much",
-	MallocAll:   "import module cmem, which tells what is in use, and who has allocated it",
-	Unseparated: "import module cmem, which tells what C has in use, or read the table mappings",
-	Sandbox:     "ask the engine that runs the modules for their sizes",
-	Mapped:      "see the table mappings, and mapped.txt of module cmem, which has Go code as well after cmem.CountUnixMmap; strace -f -k -e mmap shows all who map",
-	File:        "they are page cache, which the kernel drops when memory is short",
-}
 
 // text writes a number of bytes.
 func text(n int64) string {
