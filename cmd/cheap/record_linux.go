@@ -128,13 +128,15 @@ func orUsage(err error) error {
 // A recording is a program that runs, or has run.
 type recording struct {
 	*recordSettings
-	signals *signals
-	file    *shared.File
-	stderr  io.Writer
-	traced  *traced // nil without -trace
-	parts   *parts
-	places  []heappage.Place // those of the page
-	verdict resident.Verdict // no sentence if there is none
+	signals    *signals
+	file       *shared.File
+	stderr     io.Writer
+	traced     *traced // nil without -trace
+	parts      *parts
+	places     []heappage.Place // those of the page
+	mapped     []*mapped
+	allocators []string         // see Process.Allocators
+	verdict    resident.Verdict // no sentence if there is none
 
 	since        time.Time // when a process that runs was attached to
 	took         time.Duration

@@ -16,9 +16,30 @@ import (
 // leastMapped is from how many bytes on the report has what a library has mapped.
 const leastMapped = 1 << 20
 
-// mostMapped returns the place whose addresses, mapped without malloc, have grown the most until the end, or else since a quarter
+// A mapped is what a library has mapped without malloc: addresses, of which a part may have no memory.
+type mapped struct {
+	library   string // and its allocator
+	peak, end int64
+}
+
+// addMapped adds a stack to those of its library.
+func (r *recording) addMapped(process *heapprofile.Process, s *heapprofile.Site) {
+	library := process.Library(s)
+	if by := process.Allocator(s); by != "" {
+		library += ", by " + by
+	}
+	k := slices.IndexFunc(r.mapped, func(m *mapped) bool { return m.library == library })
+	if k < 0 {
+		k, r.mapped = len(r.mapped), append(r.mapped, &mapped{library: library})
+	}
+	r.mapped[k].peak += int64(s.PeakBytes)
+	r.mapped[k].end += int64(s.AllocBytes - s.FreeBytes)
+}
+
+// mostMapped sets what libraries have mapped, and returns the place whose addresses, mapped without malloc, have grown the most until the end, or else since a quarter
 // of the time: what an allocator maps at its start, others fill. bytes is how much that is.
 func (r *recording) mostMapped(process *heapprofile.Process, module string, moments []heappage.Moment) (place string, bytes int64) {
+	r.allocators = process.Allocators()
 	sites, err := r.file.Mappings()
 	if err != nil {
 		return "", 0 // the same file was read for the rest of the report
@@ -26,6 +47,7 @@ func (r *recording) mostMapped(process *heapprofile.Process, module string, mome
 	b := process.NewBuilder(r.rate)
 	all := map[string][]int64{} // by moment
 	for i := range sites {
+		r.addMapped(process, &sites[i])
 		at, by, _ := placeOf(b.Sample(&sites[i]), module)
 		if by != "" {
 			at += ", by " + by
@@ -58,47 +80,19 @@ func (r *recording) mostMapped(process *heapprofile.Process, module string, mome
 	return place, bytes
 }
 
-// reportMapped says which libraries have mapped memory without malloc, and how much at most: addresses, of which a part
-// may have no memory.
+// reportMapped says which libraries have mapped memory without malloc, and how much at most.
 func (r *recording) reportMapped(line func(label, format string, args ...any)) {
-	if r.file == nil {
-		return
-	}
-	sites, err := r.file.Mappings()
-	if err != nil {
-		return // the same file was read for the rest of the report
-	}
-	process, err := r.file.Process(r.program)
-	if err != nil {
-		return
-	}
-	type key struct{ library, allocator string }
-	peak, end := map[key]int64{}, map[key]int64{}
-	for i := range sites {
-		s := &sites[i]
-		k := key{process.Library(s), process.Allocator(s)}
-		peak[k] += int64(s.PeakBytes)
-		end[k] += int64(s.AllocBytes - s.FreeBytes)
-	}
-	var all []key
-	for k, n := range peak {
-		if max(n, end[k]) >= leastMapped {
-			all = append(all, k)
-		}
-	}
-	slices.SortFunc(all, func(x, y key) int {
-		return cmp.Or(cmp.Compare(peak[y], peak[x]), cmp.Compare(x.library, y.library), cmp.Compare(x.allocator, y.allocator))
+	slices.SortFunc(r.mapped, func(x, y *mapped) int {
+		return cmp.Or(cmp.Compare(y.peak, x.peak), cmp.Compare(x.library, y.library))
 	})
 	label := "mapped"
-	for _, k := range all[:min(len(all), mostLibraries)] {
-		name := k.library
-		if k.allocator != "" {
-			name += ", by " + k.allocator
+	for _, m := range r.mapped[:min(len(r.mapped), mostLibraries)] {
+		if max(m.peak, m.end) >= leastMapped {
+			line(label, "%10s  %s, without malloc; %s at the end", byteCount(m.peak), figure.Printable(m.library), byteCount(m.end))
+			label = ""
 		}
-		line(label, "%10s  %s, without malloc; %s at the end", byteCount(peak[k]), figure.Printable(name), byteCount(end[k]))
-		label = ""
 	}
-	for _, a := range process.Allocators() {
+	for _, a := range r.allocators {
 		line("allocator", "%s", figure.Printable(a))
 	}
 }

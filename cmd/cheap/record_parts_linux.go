@@ -300,13 +300,17 @@ func reportVerdict(v resident.Verdict, profile string, line func(label, format s
 
 // report writes what was resident at most, as the kernel says it, and what that was for when it was seen to be the
 // most.
-func (p *parts) report(line func(label, format string, args ...any), most int64) {
+func (p *parts) report(line func(label, format string, args ...any), most, peak int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.peak == nil {
 		return
 	}
 	table := p.peak.Table()
+	if most == 0 && table.Resident < peak {
+		line("resident", "not known: the program ended soon after the last look, when it had %s", byteCount(table.Resident))
+		return
+	}
 	line("resident", "%s at most; when it was %s:", byteCount(max(most, table.Resident)), byteCount(table.Resident))
 	for _, part := range table.Largest(mostParts) {
 		line("", "%10s  %s", byteCount(part.Bytes), figure.Printable(part.Name))

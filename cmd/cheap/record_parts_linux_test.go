@@ -34,8 +34,9 @@ func TestParts(t *testing.T) {
 	}
 	v, _ := p.verdict(grew{})
 	reportVerdict(v, "the profile", line)
-	p.report(line, 999<<20)
-	for _, want := range []string{"resident|999 MiB at most; when it was ", "  Go heap\n", "  the program\n", "verdict|", "is the Go heap"} {
+	p.report(line, 999<<20, 0)
+	p.report(line, 0, 1<<40) // C had more than was resident at any look
+	for _, want := range []string{"resident|not known: the program ended soon after the last look, when it had ", "resident|999 MiB at most; when it was ", "  Go heap\n", "  the program\n", "verdict|", "is the Go heap"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the report has no %q:\n%s", want, &b)
 		}
@@ -53,7 +54,7 @@ func TestParts(t *testing.T) {
 	p = &parts{pid: gone.Process.Pid, live: p.live}
 	p.watch(over)
 	b.Reset()
-	p.report(line, 1<<20)
+	p.report(line, 1<<20, 0)
 	if v, ok := p.verdict(grew{}); ok || b.Len() > 0 {
 		t.Errorf("of a program that has ended: %v\n%s", v, &b)
 	}

@@ -86,7 +86,7 @@ func TestRecordPid(t *testing.T) {
 			`^cheap record: the C heap of attached\n  counted     since \d\d:\d\d:\d\d, for [\d.]+m?s; the [45]\.\d+ MiB that C had in use before have no maker\n  not seen    calls by `,
 			`\n  mapped      +16\.0 MiB  attached, without malloc; 16\.0 MiB at the end\n`,
 			`\n  calls       [\d,]+ of malloc and its like, for [\d.]+ [KM]iB; 1,0\d\d of free\n`,
-			map[bool]string{true: `\n  not all     the program became /\S*/attached, by exec; what came then is not recorded\n`}[by == "exec"],
+			map[bool]string{true: `\n  (?:verdict|not all) +the program became /\S*/attached, by exec; what came then is not recorded\n`}[by == "exec"],
 			`, by planted\n`,
 		} {
 			if !regexp.MustCompile(want).Match(report) {

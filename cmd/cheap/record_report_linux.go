@@ -41,7 +41,9 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	}
 	if r.parts != nil {
 		for _, what := range r.parts.unrecorded() {
-			line("not all", "%s", what)
+			if !strings.HasPrefix(r.verdict.Sentence, what) {
+				line("not all", "%s", what)
+			}
 		}
 	}
 	line("calls", "%s of malloc and its like, for %s; %s of free", figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)))
@@ -67,7 +69,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))
 	}
 	if r.parts != nil {
-		r.parts.report(line, r.mostResident)
+		r.parts.report(line, r.mostResident, int64(c.Peak))
 	}
 	r.reportMapped(line)
 	r.reportMovable(line, libraries, c)
