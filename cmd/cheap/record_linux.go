@@ -88,6 +88,7 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	if err != nil {
 		return 0, err
 	}
+	file.SetGo(s.program, 0)
 	defer func() { err = errors.Join(err, file.Remove()) }()
 	if err := s.note(file); err != nil {
 		return 0, err
@@ -232,7 +233,7 @@ func (e *unrecordedError) Error() string { return "nothing was recorded: " + e.w
 
 // watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
 func (r *recording) watchParts(pid int) (look, stop func()) {
-	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), program: r.path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() (bytes, deviation int64, ok bool) {
+	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), moment: r.file.FindGo, program: r.path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() (bytes, deviation int64, ok bool) {
 		if !r.file.Started() || r.file.Off() != "" || r.pid != 0 { // of what was in use before, nothing is known
 			return 0, 0, false
 		}
@@ -267,9 +268,6 @@ func (r *recording) environment(library string) []string {
 		env = append(env, v)
 	}
 	env = append(env, "LD_PRELOAD="+preload, "CHEAP_CMEM_RECORD="+r.file.Path, fmt.Sprintf("CHEAP_CMEM_RECORD_RATE=%x", r.rate))
-	if p := r.program; p.IsGo {
-		env = append(env, fmt.Sprintf("CHEAP_CMEM_RECORD_GO=%x-%x,%x-%x", p.Text.From, p.Text.To, p.Cgocall.From, p.Cgocall.To))
-	}
 	if r.trace != "" {
 		var ranges []string
 		for _, m := range r.program.Mallocs {

@@ -11,13 +11,14 @@ import (
 )
 
 // TestRecordLibraryOfGo records a program in C that loads a library in Go. Its runtime reads what
-// the kernel has written behind the environment.
+// the kernel has written behind the environment. Once the command has found that, stacks have the functions of Go.
 func TestRecordLibraryOfGo(t *testing.T) {
 	t.Parallel()
 	const text = `
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 extern char **environ;
 int main(int argc, char **argv) {
 	for (char **e = environ; *e; e++)
@@ -26,9 +27,14 @@ int main(int argc, char **argv) {
 	fflush(stdout);
 	void *library = dlopen(argv[1], RTLD_NOW);
 	void (*hello)(void) = library ? (void (*)(void))dlsym(library, "hello") : 0;
-	if (!hello)
+	void (*grow)(void) = library ? (void (*)(void))dlsym(library, "grow") : 0;
+	if (!hello || !grow)
 		return 1;
 	hello();
+	for (int i = 0; i < 60; i++) {
+		grow();
+		usleep(50000);
+	}
 	return 7;
 }
 `
@@ -37,6 +43,8 @@ int main(int argc, char **argv) {
 		"go.mod": "module library\n",
 		"main.go": `package main
 
+// #include <stdlib.h>
+// static void *grab(size_t n) { void *volatile p = malloc(n); return p; }
 import "C"
 
 import "syscall" // and no more: all that is imported is compiled for this library only
@@ -47,6 +55,9 @@ func hello() {
 	preload, _ := syscall.Getenv("LD_PRELOAD")
 	syscall.Write(1, []byte("[" + kept + "] [" + preload + "]\n"))
 }
+
+//export grow
+func grow() { C.grab(1000000) }
 
 func main() {}
 `,
@@ -66,7 +77,8 @@ func main() {}
 			t.Fatalf("%v: %v: %s", command, err, text)
 		}
 	}
-	if r := recordEnv(t, []string{"KEPT=kept"}, program, library); r.code != 7 || r.stdout != "[kept] []\n" {
+	r := recordEnv(t, []string{"KEPT=kept"}, program, library)
+	if r.code != 7 || r.stdout != "[kept] []\n" || !strings.Contains(r.stderr, "main.grow main.go:1") {
 		t.Errorf("code %d, the program prints %q, and stderr is %s", r.code, r.stdout, r.stderr)
 	}
 }

@@ -29,6 +29,7 @@ type parts struct {
 
 	asked    chan chan struct{} // for a look at once; see lookNow
 	began    func() bool        // the library has begun
+	moment   func()             // called at each look at the resident bytes, or nil
 	library  string             // a file that the program has mapped from then on
 	timeline timeline           // only watch changes it, and what follows
 	history  resident.History
@@ -83,6 +84,9 @@ func (p *parts) watch(over <-chan struct{}) {
 		}
 		p.mu.Unlock()
 		due := now > 0 && p.timeline.due()
+		if now > 0 && p.moment != nil {
+			p.moment()
+		}
 		if since := time.Since(last); now > 0 && since >= partsShare*took && (now > most+most/10 || since > atLeast || due) {
 			before := processorTime()
 			last = time.Now()

@@ -51,7 +51,6 @@ struct attach {
 		uint64_t fd, device, inode;
 	} shared, image; // the file that both have mapped; the library
 	int64_t rate;
-	uint64_t go[4]; // as CHEAP_CMEM_RECORD_GO
 };
 __attribute__((used, aligned(16))) static volatile struct attach attach = {"cheap attach v1"};
 
@@ -398,17 +397,9 @@ struct header *cmem_attach_open(void) {
 	cmem_set_rate(attach.rate);
 	return h;
 }
-
-void cmem_attach_go(uintptr_t base) {
-	if (attach.go[1] == 0)
-		return;
-	cmem_set_cgocall(base + attach.go[2], base + attach.go[3]);
-	cmem_set_go_code(base + attach.go[0], base + attach.go[1]);
-}
 #else
 int cmem_attach_load(void (*rest)(void)) { return 0; }
 struct header *cmem_attach_open(void) {
 	return 0;
 }
-void cmem_attach_go(uintptr_t base) {}
 #endif

@@ -48,6 +48,16 @@ void cmem_set_cgocall(uintptr_t from, uintptr_t to) {
 	cgocall_end = to;
 }
 
+#ifdef CMEM_SHARED
+void cmem_find_go(void) {
+	uintptr_t code[4];
+	if (cmem_knows_go() || !cmem_shared_go(code))
+		return;
+	cmem_set_cgocall(code[2], code[3]);
+	cmem_set_go_code(code[0], code[1]);
+}
+#endif
+
 static size_t copy(struct gowalk *w, void *to, uintptr_t p, size_t n) { return cmem_read_memory(w->fd, to, p, n); }
 
 enum { word = sizeof(uintptr_t), frames_at_once = 64 };

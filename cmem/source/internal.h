@@ -154,6 +154,7 @@ struct header {
 		uint64_t slots;      // that were changed
 		uint64_t slots_left; // that could not be changed back
 	} attached;              // see attach.c
+	uint64_t go[4];          // the command: the code of Go functions and of runtime.cgocall, from program on; or 0
 };
 enum { attached_now = 1, attached_ended }; // states
 
@@ -182,6 +183,9 @@ hidden void cmem_shared_stack(const struct cmem_stack *s);
 // cmem_shared_child is called in the child of a fork, which goes on without the file. It returns 1
 // if the variables are what they were when the program began.
 hidden int cmem_shared_child(void);
+
+// cmem_shared_go returns 1 if the command has said where Go code lies, and where.
+hidden int cmem_shared_go(uintptr_t code[4]);
 
 // cmem_late says that the library was loaded into a process that runs. cmem_behind is where dlsym finds the functions
 // behind those of this package: RTLD_NEXT in a program that has it from the start.
@@ -351,6 +355,13 @@ hidden int cmem_is_go(uintptr_t pc);
 
 // cmem_knows_go reports whether it is known where that lies.
 hidden int cmem_knows_go(void);
+
+// cmem_find_go looks whether the command knows by now where it lies.
+#ifdef CMEM_SHARED
+hidden void cmem_find_go(void);
+#else
+static inline void cmem_find_go(void) {}
+#endif
 
 // cmem_go_frames adds the frames of the goroutine that has called C on this thread. The frames of C end at pc
 // in Go code, with that stack pointer; or, if pc is 0, somewhere else. It returns the number of frames.
@@ -639,9 +650,8 @@ hidden void cmem_mmap_start(void);
 // command still wants that; see start.c.
 hidden int cmem_attach_load(void (*begin)(void));
 
-// cmem_attach_open maps the shared file, or returns 0. cmem_attach_go says where the code of Go lies.
+// cmem_attach_open maps the shared file, or returns 0.
 hidden struct header *cmem_attach_open(void);
-hidden void cmem_attach_go(uintptr_t base);
 #endif
 
 // ---- preload.c

@@ -7,8 +7,6 @@
 //
 //	CHEAP_CMEM_RECORD        the file
 //	CHEAP_CMEM_RECORD_RATE   the rate of samples
-//	CHEAP_CMEM_RECORD_GO     of a Go program: where the code of Go functions begins and ends, and where
-//	                        runtime.cgocall does
 //	CHEAP_CMEM_RECORD_TRACE  if all calls are recorded: the functions whose blocks are marked
 //
 // All numbers are hexadecimal.
@@ -80,18 +78,9 @@ struct header *cmem_preload_open(void) {
 }
 
 void cmem_preload_begin(struct header *h, const char *off) {
-	const char *go = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_GO");
 	const char *trace = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_TRACE");
 	cmem_shared_modules();
-	if (cmem_late)
-		cmem_attach_go(h->program);
-	if (go && *go) {
-		uintptr_t code[4];
-		for (int i = 0; i < 4; i++)
-			code[i] = h->program + number(&go);
-		cmem_set_cgocall(code[2], code[3]);
-		cmem_set_go_code(code[0], code[1]);
-	}
+	cmem_find_go();
 	if (trace) {
 		struct module *m = (struct module *)h->modules;
 		while (m && !((uintptr_t)cmem_preload_begin >= m->from && (uintptr_t)cmem_preload_begin < m->to))

@@ -138,6 +138,15 @@ int cmem_shared_child(void) {
 	return 1;
 }
 
+int cmem_shared_go(uintptr_t code[4]) {
+	struct header *h = in_file();
+	if (!h || __atomic_load_n(&h->go[1], __ATOMIC_ACQUIRE) == 0)
+		return 0;
+	for (int i = 0; i < 4; i++)
+		code[i] = h->program + h->go[i];
+	return 1;
+}
+
 static char *names;
 static size_t names_left;
 

@@ -117,6 +117,7 @@ static void add_thread(struct gowalk *g, uint32_t last) {
 
 uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller, struct copied *labels) {
 	struct walk w = {.pcs = pcs, .most = most_c, .caller = (uintptr_t)caller};
+	cmem_find_go();
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
 		cmem_backtrace(frame, &w);

@@ -475,12 +475,13 @@ func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 			mapped.Close()
 		}
 	}()
-	if err := t.patch(image, rate, fds, inodes); err != nil {
+	if err := patch(image, rate, fds, inodes); err != nil {
 		return nil, err
 	}
 	if err := os.WriteFile(names[0], image, 0); err != nil {
 		return nil, err
 	}
+	mapped.SetGo(t.Program, 0)
 	mapped.Want()
 	err = t.with(func(x *tracee) error {
 		const rtldNow = 2
@@ -512,16 +513,14 @@ func (t *Target) closeAll(x *tracee, fds *[]uint64) error {
 }
 
 // patch writes struct attach of cmem/source/attach.c into the library.
-func (t *Target) patch(image []byte, rate int, fds []uint64, files [2]unix.Stat_t) error {
+func patch(image []byte, rate int, fds []uint64, files [2]unix.Stat_t) error {
 	magic := []byte("cheap attach v1\x00")
 	i := bytes.Index(image, magic)
 	if i < 0 {
 		return errors.New("the library was made for another processor or C library")
 	}
-	p := t.Program
 	words := []uint64{
 		1, fds[1], files[1].Dev, files[1].Ino, fds[0], files[0].Dev, files[0].Ino, uint64(rate),
-		p.Text.From, p.Text.To, p.Cgocall.From, p.Cgocall.To,
 	}
 	for k, w := range words {
 		binary.LittleEndian.PutUint64(image[i+len(magic)+8*k:], w)

@@ -77,6 +77,18 @@ func Open(path string) (*Program, error) {
 	return p, nil
 }
 
+// OpenLibrary reads a shared library, which has functions of Go if it was built with -buildmode=c-shared.
+func OpenLibrary(path string) (*Program, error) {
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	p := &Program{Path: path, At: path, Machine: f.Machine}
+	p.readGo(f)
+	return p, nil
+}
+
 // notELF says what a file is that is no ELF file.
 func notELF(file *os.File) error {
 	var head [2]byte

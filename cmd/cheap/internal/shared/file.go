@@ -27,6 +27,7 @@ type header struct {
 	fields                             fields
 	off                                [256]byte
 	attached                           attached
+	goCode                             [4]uint64
 }
 
 // An attached is struct attached of cmem/source/internal.h.
@@ -53,6 +54,8 @@ type File struct {
 	Path    string
 	data    []byte
 	lock    *os.File
+	looked  uint64 // the last module that FindGo has looked at
+	goFile  atomic.Pointer[goFile]
 	process Image    // of Map
 	root    *os.File // where the files of the process are; nil: where they are for this one
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
@@ -47,6 +48,39 @@ func isInitial(modules []module, pc uint64) bool {
 	return slices.ContainsFunc(modules, func(m module) bool { return m.initial && pc >= m.from && pc < m.to })
 }
 
+// A goFile is the file that has the runtime of Go: the program, or a library of -buildmode=c-shared.
+type goFile struct {
+	*executable.Program
+	base uint64 // what is to be added to its addresses, more than to those of the program
+}
+
+// SetGo says which file has the runtime of Go, if that has it.
+func (f *File) SetGo(p *executable.Program, base uint64) {
+	if !p.IsGo {
+		return
+	}
+	f.goFile.Store(&goFile{p, base})
+	code := &f.header().goCode
+	code[0], code[2], code[3] = p.Text.From+base, p.Cgocall.From+base, p.Cgocall.To+base
+	atomic.StoreUint64(&code[1], p.Text.To+base)
+}
+
+// FindGo looks whether a library with the runtime of Go has been loaded. One goroutine calls it.
+func (f *File) FindGo() {
+	h := f.header()
+	last := atomic.LoadUint64(&h.modules)
+	if f.goFile.Load() != nil || last == f.looked || !f.Started() {
+		return
+	}
+	f.looked = last
+	all, _ := f.modules()
+	for _, m := range all {
+		if p, err := executable.OpenLibrary(m.name); err == nil && m.name != "" {
+			f.SetGo(p, m.base-h.program)
+		}
+	}
+}
+
 // Process returns what profiles need to know of the program.
 func (f *File) Process(program *executable.Program) (*heapprofile.Process, error) {
 	modules, err := f.modules()
@@ -55,6 +89,9 @@ func (f *File) Process(program *executable.Program) (*heapprofile.Process, error
 	}
 	p := &heapprofile.Process{Program: program.Path, Peak: true}
 	p.Frames = func(pc uintptr) []heapprofile.Frame { return program.Frames(uint64(pc) - f.Base()) }
+	if file := f.goFile.Load(); file != nil {
+		p.Frames = func(pc uintptr) []heapprofile.Frame { return file.Frames(uint64(pc) - f.Base() - file.base) }
+	}
 	// Of files that were loaded at the same addresses, the last one counts.
 	slices.SortStableFunc(modules, func(x, y module) int { return cmp.Compare(y.closed, x.closed) })
 	for i, m := range modules {
