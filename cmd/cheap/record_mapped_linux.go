@@ -38,7 +38,7 @@ func (r *recording) addMapped(process *heapprofile.Process, s *heapprofile.Site)
 
 // mostMapped sets what libraries have mapped, and returns the place whose addresses, mapped without malloc, have grown the most until the end, or else since a quarter
 // of the time: what an allocator maps at its start, others fill. bytes is how much that is.
-func (r *recording) mostMapped(process *heapprofile.Process, module string, moments []heappage.Moment) (place string, bytes int64) {
+func (r *recording) mostMapped(process *heapprofile.Process, module string, t *timeline, moments []heappage.Moment) (place string, bytes int64) {
 	r.allocators = process.Allocators()
 	sites, err := r.file.Mappings()
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *recording) mostMapped(process *heapprofile.Process, module string, mome
 		if by != "" {
 			at += ", by " + by
 		}
-		series := append([]int64{0}, r.parts.timeline.of(i, len(sites), func(m *timelineMoment) []float64 { return m.mapped })...)
+		series := append([]int64{0}, t.of(i, len(sites), func(m *timelineMoment) []float64 { return m.mapped })...)
 		series = append(series, int64(sites[i].AllocBytes-sites[i].FreeBytes))
 		if all[at] == nil {
 			all[at] = make([]int64, len(series))

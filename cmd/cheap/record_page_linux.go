@@ -134,13 +134,17 @@ func pointOf(at time.Duration, r *resident.Reading) heappage.Point {
 // pageSeries are the numbers of a point.
 var pageSeries = []heappage.Series{{Name: "C, in use", Color: 1}, {Name: "free inside malloc", Color: 4}, {Name: "Go", Color: 0}, {Name: "large mappings", Color: 3}, {Name: "code, files, stacks of threads", Color: 7}, {Name: "resident, not looked at", Color: 6}}
 
-// makePage makes the page, and sets the verdict and the places. It is called when the program has ended.
+// makePage makes the page, and sets the verdict, the places and what was mapped.
 func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, sites []heapprofile.Site) *heappage.Recording {
-	t := &r.parts.timeline
+	t := r.parts.recorded()
+	took := r.took
+	if took == 0 { // it runs
+		took = time.Since(t.began)
+	}
 	page := &heappage.Recording{Program: filepath.Base(r.path), Version: version(), Series: pageSeries, Points: t.toEnd()}
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
-		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), r.took.Round(time.Millisecond))}
-	for _, what := range r.parts.unrecorded() {
+		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), took.Round(time.Millisecond))}
+	for _, what := range r.parts.leavesOut() {
 		page.Facts = append(page.Facts, sentence(what))
 	}
 	for _, a := range process.Allocators() {
@@ -164,7 +168,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	for _, m := range t.moments {
 		page.Moments = append(page.Moments, heappage.Moment{At: m.at})
 	}
-	page.Moments = append([]heappage.Moment{{}}, append(page.Moments, heappage.Moment{At: r.took})...)
+	page.Moments = append([]heappage.Moment{{}}, append(page.Moments, heappage.Moment{At: took})...)
 	b := process.NewBuilder(r.rate)
 	var samples []*profile.Sample
 	var at [][]int64
@@ -207,7 +211,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 		}
 	}
 	_, _, g.all = heappage.Grew(all, page.Moments, int64(r.rate))
-	g.mapped, g.mappedBy = r.mostMapped(process, module, page.Moments)
+	g.mapped, g.mappedBy = r.mostMapped(process, module, &t, page.Moments)
 	r.places = page.Places
 	r.verdict, _ = r.parts.verdict(g)
 	reportVerdict(r.verdict, "the flame graph", func(label, format string, args ...any) {

@@ -31,7 +31,7 @@ type parts struct {
 	began    func() bool        // the library has begun
 	moment   func()             // called at each look at the resident bytes, or nil
 	library  string             // a file that the program has mapped from then on
-	timeline timeline           // only watch changes it, and what follows
+	timeline timeline           // only watch changes it, and what follows, and holds mu then
 	history  resident.History
 	forked   map[string]bool // the children of the last look, by process
 
@@ -95,7 +95,10 @@ func (p *parts) watch(over <-chan struct{}) {
 			now = 0                         // the page has a point of the look
 		}
 		if due {
-			p.timeline.addMoment(timelineMoment{time.Since(p.timeline.began), p.inUse(), p.mapped(), now})
+			m := timelineMoment{time.Since(p.timeline.began), p.inUse(), p.mapped(), now}
+			p.mu.Lock()
+			p.timeline.addMoment(m)
+			p.mu.Unlock()
 		}
 		select {
 		case <-over:
@@ -115,6 +118,15 @@ func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// recorded returns the timeline as it is now.
+func (p *parts) recorded() timeline {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	t := p.timeline
+	t.points, t.moments = slices.Clone(t.points), slices.Clone(t.moments)
+	return t
 }
 
 // lookNow has watch look, unless that has ended.
@@ -153,9 +165,9 @@ func (p *parts) look() {
 	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid)); err == nil {
 		r.Kernel.Threads = procfs.Count(status, "Threads")
 	}
-	p.timeline.addPoint(r)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.timeline.addPoint(r)
 	p.history.Add(r.Point())
 	p.last = r
 	if p.peak == nil || m.All.Resident > p.peak.Mappings.All.Resident {
@@ -269,7 +281,14 @@ func (p *parts) lookForPrograms() {
 // mostStarted is how many programs the report names.
 const mostStarted = 4
 
-// unrecorded says in sentences what the recording leaves out. The caller holds p.mu, or watch has ended.
+// leavesOut is unrecorded for who does not hold p.mu.
+func (p *parts) leavesOut() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.unrecorded()
+}
+
+// unrecorded says in sentences what the recording leaves out. The caller holds p.mu.
 func (p *parts) unrecorded() (all []string) {
 	if p.next != "" {
 		all = append(all, fmt.Sprintf("the program became %s, by exec; what came then is not recorded", figure.Printable(p.next)))

@@ -54,12 +54,12 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 		until = "for " + s.length.String()
 	}
 	fmt.Fprintf(stderr, "cheap record: counts what process %d, %s, allocates from now on, %s\n", s.pid, figure.Printable(filepath.Base(s.path)), until)
+	r.file.Beat()
+	look, stop := r.watchParts(s.pid)
 	if listener != nil {
 		server := r.serve(listener)
 		defer server.Close()
 	}
-	r.file.Beat()
-	look, stop := r.watchParts(s.pid)
 	r.await(process)
 	r.took = time.Since(r.since)
 	if r.file.Gone() {

@@ -40,7 +40,7 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 		reportVerdict(r.verdict, profile, line)
 	}
 	if r.parts != nil {
-		for _, what := range r.parts.unrecorded() {
+		for _, what := range r.parts.leavesOut() {
 			if !strings.HasPrefix(r.verdict.Sentence, what) {
 				line("not all", "%s", what)
 			}
