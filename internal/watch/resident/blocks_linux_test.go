@@ -117,3 +117,37 @@ func TestBlocksAmongOthers(t *testing.T) {
 		t.Errorf("%d pages are resident after the look, %d before", now, resident)
 	}
 }
+
+// TestThreads looks for the record of a thread in the end of a stack, and at the threads of this process.
+func TestThreads(t *testing.T) {
+	t.Parallel()
+	if strconv.IntSize != 64 {
+		return
+	}
+	m := &Mappings{files: []procfs.Mapping{{Start: 0x1000000, End: 0x1001000, Exec: true, Name: "/lib/a.so"}, {Start: 0x1001000, End: 0x1002000, Name: "/lib/a.so"}}}
+	const next, function, arg, meant = 0x7f0000000040, 0x1000010, 99, 0x1000020
+	for _, row := range []struct {
+		name  string
+		words map[int]uint64
+		want  [3]uint64
+	}{
+		{"a thread", map[int]uint64{10: next, 11: next + 8, 12: 7, 40: function + 0x1000, 50: function, 51: arg}, [3]uint64{7, function, arg}},
+		{"begun by module cmem", map[int]uint64{2: begunMark, 3: meant, 4: 5, 10: next, 11: next, 12: 7, 50: function}, [3]uint64{7, meant, 5}},
+		{"a number that is in no list", map[int]uint64{10: next, 11: 3, 12: 7, 50: function}, [3]uint64{}},
+		{"a thread that has ended", map[int]uint64{10: next, 11: next, 12: 8, 50: function}, [3]uint64{}},
+		{"a function that is too far", map[int]uint64{10: next, 11: next, 12: 7, 12 + mostApart: function}, [3]uint64{}},
+		{"at the end", map[int]uint64{recordIn/8 - 3: next, recordIn/8 - 2: next, recordIn/8 - 1: 7}, [3]uint64{}},
+	} {
+		text := make([]byte, recordIn)
+		for i, w := range row.words {
+			binary.NativeEndian.PutUint64(text[8*i:], w)
+		}
+		if tid, f, a := m.record(text, map[uint64]bool{7: true}); [3]uint64{tid, f, a} != row.want {
+			t.Errorf("%s: %d, %#x, %d, want %v", row.name, tid, f, a, row.want)
+		}
+	}
+	self := ReadMappings()
+	if self == nil || len(self.Threads) == 0 || self.Threads[0].By != "Go" || self.Threads[0].Count < 2 {
+		t.Errorf("the threads of this test are %+v", self.Threads)
+	}
+}

@@ -13,7 +13,9 @@ type blocks struct {
 
 func (*blocks) in(*procfs.Mapping, uint64) (f ofMalloc) { return f }
 
-func (*blocks) threads(*Mappings, string) []Threads { return nil }
+func (*blocks) tasks() map[uint64]bool { return nil }
+
+func (*blocks) threads(*Mappings, string, map[uint64]bool) []Threads { return nil }
 
 func (*blocks) close() {}
 

@@ -167,7 +167,7 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 		m.count(byName, is, name, v)
 		switch {
 		case is == isThread && v.Name != "[stack]",
-			is == isAnonymous && v.Name == "" && v.Write && v.End-v.Start >= leastStack && i > 0 && inaccessible(&all[i-1]) && all[i-1].End == v.Start: // maybe
+			(is == isAnonymous || is == isSandbox) && v.Name == "" && v.Write && v.End-v.Start >= leastStack && i > 0 && inaccessible(&all[i-1]) && all[i-1].End == v.Start: // maybe
 			m.stacks = append(m.stacks, v)
 		case strings.HasPrefix(v.Name, "/"):
 			m.files = append(m.files, v)

@@ -47,10 +47,11 @@ func MappingsOf(pid int, program string, isGo bool) *Mappings {
 // sumWith is Sum with the number of arenas.
 func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
 	defer b.close()
+	tasks := b.tasks()
 	m := p.Sum(f)
 	if m != nil {
 		m.Arenas, m.Unread = int64(len(b.arenas)), b.unread
-		m.Threads = b.threads(m, p.Program)
+		m.Threads = b.threads(m, p.Program, tasks)
 		m.stacks, m.files = nil, nil
 	}
 	return m

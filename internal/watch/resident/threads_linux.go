@@ -45,20 +45,26 @@ type started struct {
 	isGo bool
 }
 
-// threads groups the threads of the process by who has begun them. m has the mappings of stacks and files.
-func (b *blocks) threads(m *Mappings, program string) (list []Threads) {
+// tasks returns the numbers of the threads.
+func (b *blocks) tasks() map[uint64]bool {
 	folder, err := os.Open(fmt.Sprintf("/proc/%d/task", b.pid))
 	if err != nil || strconv.IntSize != 64 {
 		return nil
 	}
 	defer folder.Close()
 	names, _ := folder.Readdirnames(-1)
-	left := make(map[uint64]bool, len(names)) // whose record was not found yet
+	all := make(map[uint64]bool, len(names))
 	for _, name := range names {
 		if tid, err := strconv.ParseUint(name, 10, 32); err == nil {
-			left[tid] = true
+			all[tid] = true
 		}
 	}
+	return all
+}
+
+// threads groups threads by who has begun them. left has those that were there before the list of mappings was read, and loses
+// them. m has the mappings of stacks and files.
+func (b *blocks) threads(m *Mappings, program string, left map[uint64]bool) (list []Threads) {
 	var groups []*started
 	texts := make([]byte, stacksAtOnce*recordIn)
 	at := make([]uint64, 0, stacksAtOnce)
@@ -86,23 +92,23 @@ func (b *blocks) threads(m *Mappings, program string) (list []Threads) {
 			}
 			g := groupOf(&groups, file, at)
 			g.Count, g.Stacks = g.Count+1, g.Stacks+rest[i].Resident
-			g.Idle += b.sleeps(tid)
+			g.Idle += max(0, b.sleeps(tid))
 			g.isGo = g.isGo || tid == b.goThread
 		}
 		rest = rest[max(1, min(read, n)):] // where one was not read it is gone
 	}
-	others := Threads{By: "Go"} // without cgo, stacks are in the Go heap; and the thread that began the program has another stack
-	if len(left) > 1 && len(groups) > 0 {
-		others.By = "unknown"
-	}
-	for tid := range left {
-		others.Count++
-		others.Idle += b.sleeps(tid)
-	}
 	for _, g := range groups {
 		list = merge(list, b.named(g))
 	}
-	list = merge(list, others)
+	for tid := range left { // some have ended since
+		by := "unknown"
+		if len(groups) == 0 || tid == uint64(b.pid) { // without cgo, stacks are in the Go heap
+			by = "Go"
+		}
+		if idle := b.sleeps(tid); idle >= 0 {
+			list = merge(list, Threads{By: by, Count: 1, Idle: idle})
+		}
+	}
 	slices.SortFunc(list, func(x, y Threads) int {
 		return cmp.Or(cmp.Compare(y.Count, x.Count), cmp.Compare(x.By, y.By))
 	})
@@ -169,12 +175,12 @@ func wraps(file string) bool {
 	return slices.ContainsFunc([]string{"libstdc++.", "libc++.", "libglib-"}, func(s string) bool { return strings.HasPrefix(base, s) })
 }
 
-// sleeps returns 1 if a thread sleeps.
+// sleeps returns 1 if a thread sleeps, and -1 if it has ended.
 func (b *blocks) sleeps(tid uint64) int64 {
 	var text [256]byte
 	fd, err := unix.Open(fmt.Sprintf("/proc/%d/task/%d/stat", b.pid, tid), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0 // it has ended
+		return -1
 	}
 	n, _ := unix.Read(fd, text[:]) // likewise
 	unix.Close(fd)
