@@ -13,18 +13,6 @@ import (
 	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
-// deep uses more stack than the goroutine has, so that the stack moves.
-//
-//go:noinline
-func deep(n int) int {
-	var frame [1024]byte
-	if n == 0 {
-		return int(frame[0])
-	}
-	frame[n%1024] = byte(n)
-	return deep(n-1) + int(frame[n%1024]) - int(byte(n))
-}
-
 // TestCallback calls Go from a list, moves the stack there, and collects.
 func TestCallback(t *testing.T) {
 	for range 20 {
@@ -45,7 +33,8 @@ func TestCallback(t *testing.T) {
 				if x == 5 {
 					runtime.GC()
 				}
-				return x + 100 + int64(deep(64*int(x%10)+10))
+				testcall.Deep(64*int(x%10)+10, func() {})
+				return x + 100
 			}
 			mustRun(t, c.List)
 			for i, r := range results {
