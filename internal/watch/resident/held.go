@@ -251,7 +251,7 @@ func (j *judge) idleThreads() (v Verdict, ok bool) {
 			if t.Stacks > 0 {
 				known = fmt.Sprintf(", %d of them idle, with %s of stacks", max(n, 0), text(t.Stacks))
 			}
-			v.Sentence = fmt.Sprintf("%s has begun %d threads%s; the kernel has %s for them", t.By, t.Count, known, text(t.Count*kernelStack))
+			v.Sentence = fmt.Sprintf("%d threads were begun by %s%s; the kernel has %s for them", t.Count, t.By, known, text(t.Count*kernelStack))
 		}
 	}
 	return v, ok

@@ -195,10 +195,10 @@ var plantedPrograms = []planted{
 	{"idle threads of OpenMP", func(r *Reading, i int64) {
 		r.Threads = []Threads{{"libgomp.so.1", 448, 440, 4 * mib}, {"Go", 200, 190, mib}}
 		r.Go.Outside = 100
-	}, AboutThreads, []string{"libgomp.so.1 has begun 448 threads, 440 of them idle, with 4.00 MiB of stacks; the kernel has 7.00 MiB for them", "OMP_NUM_THREADS"}},
+	}, AboutThreads, []string{"448 threads were begun by libgomp.so.1, 440 of them idle, with 4.00 MiB of stacks; the kernel has 7.00 MiB for them", "OMP_NUM_THREADS"}},
 	{"thousands of threads, whose mappings are too many for a look", func(r *Reading, i int64) {
 		r.Threads = []Threads{{By: "Go", Count: 20}, {By: "C", Count: 4000}}
-	}, AboutThreads, []string{"C has begun 4000 threads; the kernel has 62.5 MiB for them", "goroutines call C at a time"}},
+	}, AboutThreads, []string{"4000 threads were begun by C; the kernel has 62.5 MiB for them", "goroutines call C at a time"}},
 	{"healthy, with many threads that have work, or a machine with many processors", func(r *Reading, i int64) {
 		r.Kernel.CPUs = 64
 		r.Threads = []Threads{{"libgomp.so.1", 448, 448, 4 * mib}, {"Go", 700, 690, 9 * mib}}
