@@ -50,12 +50,19 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Info.Types[sel.X].IsType() {
 		index-- // T.Method(receiver)
 	}
-	role := roles(u, call, u.Callee(call), index, inner)
+	callee := u.Callee(call)
+	if !inner && callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == own && strings.HasPrefix(callee.Name(), "Own") {
+		return Use{Role: Keeps, Node: call}, false // whose body hands on the address of its argument
+	}
+	role := roles(u, call, callee, index, inner)
 	if role == Leaves {
 		return Use{}, true
 	}
 	return Use{Role: role, Node: call}, false
 }
+
+// own is the package whose Own and OwnWith take a resource over.
+const own = "github.com/cheapgo/cheap/own"
 
 // check returns the name of the function that is called if it is one of a package that checks
 // results in tests, as far as the name of the package tells: it may not be there.
