@@ -53,7 +53,7 @@ var kindTable = [kinds]struct{ name, noun, group, lookAt string }{
 	File:         {"files", "files that are mapped", "program and files", "they are page cache, which the kernel drops when memory is short"},
 	SharedMemory: {"shared memory", "shared memory", "mapped or shared", ""},
 	Sandbox:      {"sandboxes (such as wasm)", "memory in large reservations, such as that of wasm", "mapped or shared", "ask the engine that runs the modules for their sizes"},
-	Mapped:       {"large mappings", "mapped without malloc", "mapped or shared", "see the table mappings, and mapped.txt of module cmem, which has Go code as well after cmem.CountUnixMmap; strace -f -k -e mmap shows all who map"},
+	Mapped:       {"large mappings", "mapped without malloc", "mapped or shared", "the line mapped of cheap record and mapped.txt of module cmem name who maps, Go code as well after cmem.CountUnixMmap; strace -f -k -e mmap shows all"},
 	Rest:         {"the rest", "small mappings", "the rest", ""},
 }
 
