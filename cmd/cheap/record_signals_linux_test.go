@@ -56,7 +56,7 @@ int main(int argc, char **argv) {
 	for _, c := range []struct{ mode, want, never string }{
 		{"grow", `when it was (6[4-9]|7\d)\.?\d* MiB:\n                64\.0 MiB  C, in use\n`, not},
 		{"exec", not + `became \S+/program, by exec; what came then is not recorded\n`, ` [23]\d\d MiB|by exec(.*\n)*.*by exec`},
-		{"start", not + `has started \S+; what a program starts is not recorded\n`, `by exec`},
+		{"start", not + `has started \S+; what a program starts is not recorded[;\n]`, `by exec`},
 	} {
 		command, _ := recordCommandLine(t, nil, "-rate", "1", program, c.mode)
 		var stdout, stderr lineWriter
