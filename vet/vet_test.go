@@ -1,6 +1,7 @@
 package vet_test
 
 import (
+	"go/ast"
 	"os"
 	"slices"
 	"strings"
@@ -34,6 +35,59 @@ func TestAnalyzers(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestRecall counts the functions in package recall whose names begin with bad and in which something is found. In one whose name begins
+// with good nothing may be. What is not found is listed, so that the list is looked at when an analyzer finds more.
+func TestRecall(t *testing.T) {
+	t.Parallel()
+	data := vettest.Open()
+	found, all := map[string]bool{}, map[string]bool{}
+	for _, a := range vet.Analyzers() {
+		if a.Name == "perobject" {
+			continue
+		}
+		act := data.Act(t, a, "recall")
+		for _, f := range act.Package.Syntax {
+			for _, d := range f.Decls {
+				name := nameOf(d)
+				all[name] = true
+				for _, diag := range act.Diagnostics {
+					if position, file := act.Package.Fset.Position(diag.Pos), act.Package.Fset.Position(d.Pos()); position.Filename == file.Filename && file.Line <= position.Line && position.Line <= act.Package.Fset.Position(d.End()).Line {
+						found[name] = true
+						if strings.HasPrefix(name, "good") {
+							t.Errorf("%s: %s: %s", position, name, diag.Message)
+						}
+					}
+				}
+			}
+		}
+	}
+	var missed []string
+	for name := range all {
+		if strings.HasPrefix(name, "bad") && !found[name] && name != "badState" && name != "badCloser" {
+			missed = append(missed, name)
+		}
+	}
+	slices.Sort(missed)
+	if want := []string{"badChild", "badHandle", "badNumber"}; !slices.Equal(missed, want) {
+		t.Errorf("not found: %q, want %q", missed, want)
+	}
+}
+
+func nameOf(d ast.Decl) string {
+	switch d := d.(type) {
+	case *ast.FuncDecl:
+		return d.Name.Name
+	case *ast.GenDecl:
+		switch s := d.Specs[0].(type) {
+		case *ast.ValueSpec:
+			return s.Names[0].Name
+		case *ast.TypeSpec:
+			return s.Name.Name
+		}
+	}
+	return ""
 }
 
 func TestNames(t *testing.T) {

@@ -54,6 +54,8 @@ type checker struct {
 	results map[*types.Func][]int
 	beside  map[*types.Func][]int // those that come with an error as well
 
+	freed    map[types.Object]bool // fields that functions of the package free
+	named    map[*types.Func][]ast.Expr
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
 
@@ -94,13 +96,28 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		c.findBeside(u)
 	}
 	c.exportFacts()
+	c.freedFields()
+	c.named = map[*types.Func][]ast.Expr{}
+	for id, obj := range c.pkg.Info.Uses {
+		if f, ok := obj.(*types.Func); ok && c.byFunc[f] != nil {
+			e := ast.Expr(id)
+			if sel, ok := c.pkg.Parent(id).(*ast.SelectorExpr); ok {
+				e = sel
+			}
+			c.named[f] = append(c.named[f], e)
+		}
+	}
 	for _, u := range c.units {
 		for _, a := range c.allocations(u) {
 			c.check(u, a)
 		}
-		c.checkTwice(u)
+		c.checkAfter(u)
+		c.checkGo(u)
+		c.checkObjects(u)
+		c.checkLost(u)
 	}
 	c.checkFields()
+	c.checkFinalizers()
 }
 
 // concerned reports whether a package without cgo may have C memory.
@@ -115,6 +132,8 @@ type allocation struct {
 	name  string // of the function, as it is written
 
 	beside bool // it may come with an error
+
+	out types.Object // the variable that gets it by its address
 }
 
 // allocations returns the allocations of a unit, but not those in literals in it.
@@ -129,6 +148,11 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 			if c.pkg.Allocates(name) {
 				list = append(list, allocation{call: call, name: "C." + name})
 			}
+			if i := c.pkg.Declared(name).MadeAt(); i >= 0 && i < len(call.Args) {
+				if addr, ok := ast.Unparen(call.Args[i]).(*ast.UnaryExpr); ok && u.Local(c.pkg.ObjectOf(addr.X)) {
+					list = append(list, allocation{call: call, name: "C." + name, out: c.pkg.ObjectOf(addr.X)})
+				}
+			}
 			return
 		}
 		f := c.pkg.Callee(call)
@@ -140,7 +164,7 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 		}
 		results := c.resultsOf(f)
 		for _, i := range results.Index {
-			list = append(list, allocation{call, i, types.ExprString(call.Fun), slices.Contains(results.Beside, i)})
+			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), beside: slices.Contains(results.Beside, i)})
 		}
 	})
 	return list
@@ -163,6 +187,9 @@ func (c *checker) findResults() bool {
 			continue
 		}
 		for _, a := range c.allocations(u) {
+			if a.out != nil {
+				continue
+			}
 			use := u.Assigned(a.call, a.index, c.calls)
 			index := -1
 			switch {

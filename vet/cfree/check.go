@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -22,8 +23,21 @@ type fieldStore struct {
 
 // check reports an allocation that is not freed.
 func (c *checker) check(u *uses.Unit, a allocation) {
+	if c.runsOnce(u) && u.Loop(a.call) == nil {
+		return // it ends with the process
+	}
+	if a.out != nil {
+		if fate := u.Fate(a.out, false, c.calls); !fate.Has(uses.Frees, uses.Keeps, uses.Leaves) && !u.IsResult(a.out) {
+			c.report(a, "never", "what %s gives "+a.out.Name()+" is never freed", nil)
+		}
+		return
+	}
 	use := u.Assigned(a.call, a.index, c.calls)
 	switch use.Role {
+	case uses.Leaves:
+		if c.ofPool(u) {
+			c.report(a, "pool", "the result of %s is never freed: a sync.Pool drops what it has", nil)
+		}
 	case uses.Drops, uses.Looks:
 		if s, ok := use.Node.(*ast.AssignStmt); ok && len(s.Lhs) > 1 {
 			return // _, err := : the caller expects an error
@@ -39,6 +53,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		if use.Inner {
 			switch {
 			case fate.Has(uses.Frees):
+				c.checkList(u, a, fate)
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
 			case use.C != "":
@@ -47,6 +62,77 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			return
 		}
 		c.checkVar(u, a, use, fate)
+	}
+}
+
+// runsOnce reports whether a unit runs once in a process: main, init, and what a sync.Once calls.
+func (c *checker) runsOnce(u *uses.Unit) bool {
+	once := func(e ast.Node) bool {
+		call, ok := u.Parent(e).(*ast.CallExpr)
+		if !ok || call.Fun == e {
+			return false
+		}
+		switch f := c.pkg.Callee(call); {
+		case f == nil || f.Pkg() == nil || f.Pkg().Path() != "sync":
+			return false
+		default:
+			return f.Name() == "Do" || strings.HasPrefix(f.Name(), "Once")
+		}
+	}
+	d, ok := u.Node.(*ast.FuncDecl)
+	if !ok {
+		return once(u.Node)
+	}
+	if d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "main" && c.pkg.Types.Name() == "main") {
+		return true
+	}
+	return len(c.named[u.Obj]) > 0 && !slices.ContainsFunc(c.named[u.Obj], func(e ast.Expr) bool { return !once(e) })
+}
+
+// ofPool reports whether a unit is the function that makes the values of a sync.Pool.
+func (c *checker) ofPool(u *uses.Unit) bool {
+	kv, ok := u.Parent(u.Node).(*ast.KeyValueExpr)
+	if !ok || types.ExprString(kv.Key) != "New" {
+		return false
+	}
+	lit, ok := u.Parent(kv).(*ast.CompositeLit)
+	name := source.TypeName(c.pkg.Info.TypeOf(lit))
+	return ok && name != nil && name.Pkg() != nil && name.Pkg().Path() == "sync" && name.Name() == "Pool"
+}
+
+// checkList looks for a return within the loop that fills a list, on which the list is not freed.
+func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
+	loop := u.Loop(a.call)
+	if loop == nil || fate.Has(uses.Keeps, uses.Leaves) {
+		return
+	}
+	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
+	search.Err, _ = u.LastResult(a.call)
+	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		if use.Role != uses.Frees {
+			continue
+		}
+		for n := use.Node; n != nil && n != u.Node; n = u.Parent(n) {
+			search.Stop[n] = true
+			switch n := n.(type) {
+			case *ast.DeferStmt:
+				if n.Pos() < loop.Pos() {
+					return
+				}
+			case *ast.RangeStmt:
+				search.Stop[n.X] = n != loop
+			case *ast.ForStmt:
+				search.Stop[n.Cond] = n != loop
+			}
+			if n == loop {
+				break
+			}
+		}
+	}
+	delete(search.Stop, loop)
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && loop.Pos() <= ret.Pos() && ret.Pos() < loop.End() {
+		c.reportAt(a, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: the list is freed later", a.name, c.Fset.Position(ret.Pos()).Line), nil,
+			analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
 	}
 }
 
@@ -132,6 +218,9 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	switch end := end.(type) {
 	case nil:
 	case *ast.ReturnStmt:
+		if a.name != "C.CString" && c.onlyIfFailed(u, fate, end) {
+			return
+		}
 		if !freed {
 			c.report(a, "never", "the result of %s is never freed", c.fix(u, a, use, fate))
 			return
@@ -147,6 +236,37 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 		c.reportAt(a, "overwritten", fmt.Sprintf("the result of %s is not freed before %s gets another value", a.name, use.Var.Name()), nil,
 			analysis.RelatedInformation{Pos: end.Pos(), Message: "another value"})
 	}
+}
+
+// onlyIfFailed reports whether all frees of a value are in blocks that return an error or nothing, behind a call of C that had it, and a
+// return is not: where the call does not fail it has taken the value over.
+func (c *checker) onlyIfFailed(u *uses.Unit, fate uses.Fate, end *ast.ReturnStmt) bool {
+	frees := 0
+	for _, use := range fate.Uses {
+		if use.Role != uses.Frees {
+			continue
+		}
+		frees++
+		block, _ := u.Parent(u.Statement(use.Node)).(*ast.BlockStmt)
+		s, ok := u.Parent(block).(*ast.IfStmt)
+		if !ok || s.Body != block {
+			return false
+		}
+		if _, ok := block.List[len(block.List)-1].(*ast.ReturnStmt); !ok || block.Pos() <= end.Pos() && end.Pos() < block.End() {
+			return false
+		}
+	}
+	given := false
+	for _, v := range fate.Vars {
+		ast.Inspect(u.Body, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && c.pkg.Info.Uses[id] == v {
+				call := c.outer(u, id)
+				given = given || call != nil && c.pkg.C(call.Fun) != "" && !c.pkg.Releases(c.pkg.C(call.Fun)) && c.pkg.Receiver(call) != nil
+			}
+			return true
+		})
+	}
+	return frees > 0 && given && !(len(end.Results) > 0 && c.isError(u, end))
 }
 
 // freedIf reports whether a free is under a condition about another result of the allocation: the other results may say whether
@@ -249,8 +369,11 @@ func (c *checker) holds(e ast.Expr) bool {
 	if t == nil {
 		return false
 	}
-	switch t.Underlying().(type) {
-	case *types.Slice, *types.Map, *types.Array, *types.Struct:
+	switch t := t.Underlying().(type) {
+	case *types.Slice:
+		b, ok := t.Elem().Underlying().(*types.Basic)
+		return !ok || b.Info()&types.IsNumeric == 0 || b.Kind() == types.Uintptr // bytes are the memory itself
+	case *types.Map, *types.Array, *types.Struct:
 		return true
 	}
 	return false

@@ -23,21 +23,34 @@
 // What a function returns, stores outside of it, sends, or passes to a function that is not
 // known is not looked at any more. A function of C is expected to keep nothing, unless its name
 // says otherwise, as free, take, adopt, steal and directly do, or its definition, which is looked for above
-// import "C" and in the files in C beside. What is put into a field of a part of
-// an object of C, such as an entry that C.list_add(list) has returned, belongs to the object, and
-// goes where that goes.
+// import "C" and in the files in C beside, or the comment of its declaration there and in the headers that are
+// included. The comment may say as well that the caller frees the result, or that it must not. What is put into a
+// field of a part of an object of C, such as an entry that C.list_add(list) has returned, belongs to the object, and
+// goes where that goes. What main, init and a sync.Once allocate ends with the process, and is not reported.
 //
 // The findings are of these kinds:
 //
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it.
-//   - path: it is freed, but not on the way to this return.
+//   - path: it is freed, but not on the way to this return; or Unpin, or Delete of a cgo.Handle, is not called there.
+//   - object: what C has made is released on other ways, or by a method of the type around it, but not at this return.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
 //   - field: it is put into a field of a type of the package, and nothing there frees the field.
-//   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer. That is
-//     looked at for each variable that a function of C with a name such as free, destroy or delete is given, and for
-//     methods that do nothing but pass a field to such a function.
+//   - lost: a method puts it into a field, or an element of one, without a look at what is there, which others free.
+//   - loop: a defer in a loop without a known end frees it.
+//   - pool: a sync.Pool makes it, and drops it.
+//   - realloc: the only pointer to the block gets the result of C.realloc, which may be nil.
+//   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a
+//     finalizer frees as well. That is looked at for each variable that a function of C with a name such as free, destroy
+//     or delete is given, and for methods that do nothing but pass a field to such a function.
+//   - after: memory is used when it is freed, also through a slice or a string over it, a function literal that outlives
+//     a defer, or by C, which keeps it as its comment says.
+//   - early: a defer frees a variable that is nil there, and gets its value later by its address.
+//   - wrong: C.free gets memory of Go, what belongs to something else, or what another function has to release.
+//   - size: the block for n elements has n bytes.
+//   - kept: C keeps a pointer to memory of Go, or gets one in its own memory, and nothing pins that.
+//   - zero: C gets the bytes of a string of Go as a string of its own.
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a
 // defer behind the allocation. A string that is dropped in a call of C gets a variable for that, where

@@ -142,6 +142,9 @@ func (c *checker) refers(e ast.Expr, v *types.Var) bool {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
 		_, pointer := v.Type().Underlying().(*types.Pointer)
+		if list := c.pkg.Values(c.pkg.Info.Uses[e]); c.pkg.Info.Uses[e] != v && len(list) == 1 {
+			return composite(list[0]) && c.refers(list[0], v) // another variable with a literal that refers to it
+		}
 		return pointer && c.pkg.Info.Uses[e] == v
 	case *ast.UnaryExpr:
 		if lit, ok := ast.Unparen(e.X).(*ast.CompositeLit); ok {
@@ -165,6 +168,15 @@ func (c *checker) refers(e ast.Expr, v *types.Var) bool {
 		return s != nil && s.Kind() == types.MethodVal && c.refers(e.X, v)
 	}
 	return false
+}
+
+// composite reports whether an expression is a literal of a struct and the like, or its address.
+func composite(e ast.Expr) bool {
+	if addr, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
+		e = addr.X
+	}
+	_, ok := ast.Unparen(e).(*ast.CompositeLit)
+	return ok
 }
 
 // isNumber reports whether t is uintptr, which the collector does not follow.

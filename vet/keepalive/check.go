@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 
@@ -310,14 +311,15 @@ func (c *checker) fix(f finding) []analysis.SuggestedFix {
 		return nil
 	}
 	keep := "runtime.KeepAlive(" + f.root.Name() + ")"
-	edit := analysis.TextEdit{Pos: s.End(), End: s.End(), NewText: []byte("\n" + keep)}
+	indent := "\n" + strings.Repeat("\t", c.Fset.PositionFor(s.Pos(), false).Column-1)
+	edit := analysis.TextEdit{Pos: s.End(), End: s.End(), NewText: []byte(indent + keep)}
 	switch s.(type) {
 	case *ast.ExprStmt, *ast.AssignStmt, *ast.DeclStmt:
 	default:
 		if f.unit.Loop(f.call) != nil || s.Pos() <= f.root.Pos() && f.root.Pos() < s.End() {
 			return nil
 		}
-		edit = analysis.TextEdit{Pos: s.Pos(), End: s.Pos(), NewText: []byte("defer " + keep + "\n")}
+		edit = analysis.TextEdit{Pos: s.Pos(), End: s.Pos(), NewText: []byte("defer " + keep + indent)}
 	}
 	edits := []analysis.TextEdit{edit}
 	if !imports(file, "runtime") {

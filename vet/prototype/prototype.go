@@ -33,8 +33,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
-	"os"
-	"path/filepath"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -71,7 +70,6 @@ type checker struct {
 	*analysis.Pass
 	pkg  *source.Package
 	text string // of C, without comments, directives and strings
-	seen map[string]bool
 }
 
 func run(pass *analysis.Pass, pkg *source.Package) {
@@ -166,8 +164,8 @@ var statement = regexp.MustCompile(`=|\b(return|if|else|while|for|switch|case|do
 
 // declarations returns the declarations and definitions of a function, but for those without a prototype.
 func (c *checker) declarations(name string) (list []declaration) {
-	if c.seen == nil {
-		c.readAll()
+	if c.text == "" {
+		c.text = noise.ReplaceAllString(c.pkg.Headers(math.MaxInt), " ")
 	}
 	for _, m := range regexp.MustCompile(name+`\s*\(`).FindAllStringIndex(c.text, -1) {
 		before := c.text[strings.LastIndexAny(c.text[:m[0]], ";{}")+1 : m[0]]
@@ -258,58 +256,6 @@ func (c *checker) kindAt(text string, depth int) kind {
 }
 
 var (
-	words   = regexp.MustCompile(`[A-Za-z_]\w*`)
-	noise   = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|(?m:^[ \t]*#(?:\\\r?\n|[^\n])*)`)
-	include = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:include|import)[ \t]*["<]([^">]+)[">]`)
-	flag    = regexp.MustCompile(`(?m)^[ \t]*#cgo .*?FLAGS:.*`)
-	folder  = regexp.MustCompile(`-I[ \t]*(\S+)`)
+	words = regexp.MustCompile(`[A-Za-z_]\w*`)
+	noise = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|(?m:^[ \t]*#(?:\\\r?\n|[^\n])*)`)
 )
-
-// maxText is the size of what is read of C.
-const maxText = 16 << 20
-
-// readAll reads what is above import "C", and what is included there.
-func (c *checker) readAll() {
-	c.seen = map[string]bool{}
-	var preambles strings.Builder
-	var dirs []string
-	for _, f := range c.pkg.Files {
-		text := source.Preamble(f)
-		preambles.WriteString(text + "\n")
-		dir := filepath.Dir(c.pkg.Fset.File(f.FileStart).Name())
-		if text != "" && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	for _, line := range flag.FindAllString(preambles.String(), -1) {
-		for _, m := range folder.FindAllStringSubmatch(line, -1) {
-			dir := strings.ReplaceAll(m[1], "${SRCDIR}", dirs[0])
-			if !filepath.IsAbs(dir) {
-				dir = filepath.Join(dirs[0], dir)
-			}
-			dirs = append(dirs, dir)
-		}
-	}
-	multiarch, _ := filepath.Glob("/usr/include/*-linux-gnu")
-	var b strings.Builder
-	c.read(&b, preambles.String(), append(append(dirs, "/usr/local/include", "/usr/include"), multiarch...))
-	c.text = b.String()
-}
-
-// read adds a text and what it includes.
-func (c *checker) read(b *strings.Builder, text string, dirs []string) {
-	b.WriteString(noise.ReplaceAllString(text, " ") + ";")
-	for _, m := range include.FindAllStringSubmatch(text, -1) {
-		for _, dir := range dirs {
-			name := filepath.Join(dir, m[1])
-			if c.seen[name] || b.Len() > maxText {
-				break
-			}
-			if text, err := os.ReadFile(name); err == nil {
-				c.seen[name] = true
-				c.read(b, string(text), append([]string{filepath.Dir(name)}, dirs...))
-				break
-			}
-		}
-	}
-}

@@ -33,10 +33,54 @@ func New(name, file string, run func(pass *analysis.Pass, pkg *source.Package), 
 		Run: func(pass *analysis.Pass) (any, error) {
 			pkg := pass.ResultOf[source.Analyzer].(*source.Package)
 			ignore(pass, pkg)
+			report, found := pass.Report, []analysis.Diagnostic(nil)
+			pass.Report = func(d analysis.Diagnostic) { found = append(found, d) }
 			run(pass, pkg)
+			for _, d := range grouped(pass, found) {
+				report(d)
+			}
 			return nil, nil
 		},
 	}
+}
+
+// manyAlike is how many findings with the same message in a file are reported one by one. More have been written by a generator.
+const manyAlike = 50
+
+// grouped returns findings, many alike as one, which has the fixes of all.
+func grouped(pass *analysis.Pass, found []analysis.Diagnostic) []analysis.Diagnostic {
+	by := map[string][]analysis.Diagnostic{}
+	key := func(d analysis.Diagnostic) string {
+		return fmt.Sprint(pass.Fset.PositionFor(d.Pos, false).Filename, d.Category, d.Message, len(d.SuggestedFixes) > 0)
+	}
+	for _, d := range found {
+		by[key(d)] = append(by[key(d)], d)
+	}
+	var list []analysis.Diagnostic
+	for _, d := range found {
+		same := by[key(d)]
+		switch {
+		case len(same) <= manyAlike:
+			list = append(list, d)
+		case d.Pos == same[0].Pos:
+			d.Message = fmt.Sprintf("%s, and so in %d more places of this file", d.Message, len(same)-1)
+			if len(d.SuggestedFixes) > 0 {
+				fix := analysis.SuggestedFix{Message: d.SuggestedFixes[0].Message + ", in all places"}
+				seen := map[string]bool{}
+				for _, other := range same {
+					for _, e := range other.SuggestedFixes[0].TextEdits {
+						if id := fmt.Sprintf("%d %d %s", e.Pos, e.End, e.NewText); !seen[id] { // such as an import
+							seen[id] = true
+							fix.TextEdits = append(fix.TextEdits, e)
+						}
+					}
+				}
+				d.SuggestedFixes = []analysis.SuggestedFix{fix}
+			}
+			list = append(list, d)
+		}
+	}
+	return list
 }
 
 // doc returns the documentation of an analyzer, the summary first.

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"runtime"
+	"runtime/debug"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -26,6 +28,7 @@ const usage = `cheapvet finds mistakes with C memory in Go programs with cgo.
 
 usage: cheapvet [flags] packages
        cheapvet help [analyzer]
+       cheapvet version
        go vet -vettool=$(which cheapvet) packages
 
 Alone it needs neither a C compiler nor the headers of C libraries. The exit code is 0 if it finds
@@ -51,6 +54,14 @@ Examples:
 func Run(analyzers []*analysis.Analyzer, args []string, stdout, stderr io.Writer) int {
 	if len(args) > 0 && args[0] == "help" {
 		return help(analyzers, args[1:], stdout, stderr)
+	}
+	if len(args) == 1 && (args[0] == "version" || args[0] == "-version" || args[0] == "--version") {
+		version := "of unknown version"
+		if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+			version = info.Main.Version
+		}
+		fmt.Fprintf(stdout, "cheapvet %s, %s\n", version, runtime.Version())
+		return exitClean
 	}
 	fail := func(err error) int {
 		fmt.Fprintf(stderr, "cheapvet: %s\n", strings.Join(strings.Fields(err.Error()), " "))

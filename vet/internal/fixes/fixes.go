@@ -2,6 +2,7 @@
 package fixes
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"go/format"
@@ -59,7 +60,7 @@ func (f *Files) Add(fset *token.FileSet, fix analysis.SuggestedFix) bool {
 	return true
 }
 
-// Apply returns the files with all fixes, as gofmt writes them.
+// Apply returns the files with all fixes, as gofmt writes them. A file that was not as gofmt writes it keeps the lines that no fix changes.
 func (f *Files) Apply() (map[string][]byte, error) {
 	texts := map[string][]byte{}
 	for name, edits := range f.edits {
@@ -76,9 +77,14 @@ func (f *Files) Apply() (map[string][]byte, error) {
 			at = e.to
 		}
 		fixed = append(fixed, text[at:]...)
-		if texts[name], err = format.Source(fixed); err != nil {
+		formatted, err := format.Source(fixed)
+		if err != nil {
 			return nil, fmt.Errorf("the fixes of %s: %w", name, err)
 		}
+		if before, err := format.Source(text); err == nil && bytes.Equal(before, text) {
+			fixed = formatted
+		}
+		texts[name] = fixed
 	}
 	return texts, nil
 }

@@ -4,6 +4,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
@@ -13,6 +14,7 @@ import (
 func TestFiles(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "p.go")
 	const text = "package p\n\nvar abc = 1\n"
+	const odd = "package p\n\nvar abc  = 1\nfunc f( ) {\n}\n" // not as gofmt writes it
 	if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +44,17 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	got, err := files.Apply()
+	defer func() {
+		if err := os.WriteFile(name, []byte(odd), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		files = Files{}
+		files.Add(fset, fix(edit{15, 18, "x"}))
+		got, err := files.Apply()
+		if want := strings.Replace(odd, "abc", "x", 1); err != nil || string(got[name]) != want {
+			t.Errorf("%q, %v, want %q: the other lines stay", got[name], err, want)
+		}
+	}()
 	if want := "package p\n\nimport \"C\"\n\nvar axb = 1\nvar y = 2\n"; err != nil || string(got[name]) != want {
 		t.Errorf("%q, %v, want %q", got[name], err, want)
 	}

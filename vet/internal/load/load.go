@@ -154,6 +154,9 @@ func (c Config) list(patterns []string) ([]*listed, error) {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
+	if errors.Is(err, exec.ErrNotFound) {
+		return nil, errors.New("the command go is not in PATH: cheapvet needs it to list packages")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("go list: %w", oneLine(strings.TrimPrefix(stderr.String(), "go: ")))
 	}

@@ -63,7 +63,7 @@ func (p *Package) IsCType(name string) bool {
 
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
-	p.ctypes, p.cfrees, p.cused = map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
+	p.ctypes, p.cfrees, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
 	p.ctext = &ctext.Functions{Ends: frees}
 	for _, f := range p.Files {
 		if !importsC(f) {
@@ -87,7 +87,7 @@ func (p *Package) readC() {
 				p.typePosition(n.Type)
 			case *ast.SelectorExpr:
 				if name := p.C(n); name != "" {
-					p.cused[name] = ctext.Func{}
+					p.cnames[name] = true
 				}
 			case *ast.CallExpr:
 				if fun, ok := n.Fun.(*ast.ParenExpr); ok { // (C.name)(x)
@@ -206,11 +206,9 @@ func (p *Package) readOther(names []string, read func(string) ([]byte, error)) {
 			p.readFile(name, true, read)
 		}
 	}
-	for name := range p.cused {
+	for name := range p.cnames {
 		if f, ok := p.ctext.Func(name); ok {
 			p.cused[name] = f
-		} else {
-			delete(p.cused, name)
 		}
 	}
 	p.ctext = nil // the texts are large
@@ -259,13 +257,14 @@ func (p *Package) Frees(name string) bool { return frees(name) || p.cfrees[name]
 // definition tell.
 func (p *Package) FreesArg(name string, index int) bool {
 	f := p.cused[name]
-	return p.Frees(name) || index < len(f.Frees) && f.Frees[index]
+	return p.Frees(name) || index < len(f.Frees) && f.Frees[index] || p.Declared(name).Takes(index)
 }
 
-// KeepsArg reports whether the definition of the C function of that name stores the argument where others find it.
+// KeepsArg reports whether the definition of the C function of that name stores the argument where others find it, or a comment
+// says so.
 func (p *Package) KeepsArg(name string, index int) bool {
 	f := p.cused[name]
-	return index < len(f.Keeps) && f.Keeps[index]
+	return index < len(f.Keeps) && f.Keeps[index] || libc.MatchString(name) || p.Declared(name).Keeps(index)
 }
 
 // ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.
@@ -290,5 +289,10 @@ var allocators = map[string]bool{
 	"CString": true, "CBytes": true, "malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true, "aligned_alloc": true,
 }
 
+// libc matches the functions of the C library that keep what they are given, by the standard.
+var libc = regexp.MustCompile(`^(putenv|setv?buf(fer)?|openlog|sigaltstack|pthread_setspecific|t(search|find)|hsearch|initstate)$`)
+
 // Allocates reports whether the result of the C function of that name must be freed with C.free.
-func (p *Package) Allocates(name string) bool { return allocators[name] || p.cused[name].Allocates }
+func (p *Package) Allocates(name string) bool {
+	return allocators[name] || p.cused[name].Allocates || p.Declared(name).Made()
+}

@@ -39,8 +39,12 @@ type Package struct {
 	original *types.Package
 	ctypes   map[string]bool
 	cfrees   map[string]bool       // functions above import "C" that free something that they are given
+	cnames   map[string]bool       // what the package uses of C
 	cused    map[string]ctext.Func // functions that the package uses and defines
 	ctext    *ctext.Functions      // until the files are read
+
+	declare  sync.Once // makes declared
+	declared map[string]*Declaration
 
 	once    sync.Once // makes parents and values
 	parents map[ast.Node]ast.Node

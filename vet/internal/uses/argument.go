@@ -3,6 +3,7 @@ package uses
 import (
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,7 +14,7 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 		return Use{Role: Looks, Node: call}, false
 	}
 	if u.IsConversion(call) {
-		if u.copies(call) {
+		if u.Copies(call) {
 			return Use{Role: Looks, Node: call}, false
 		}
 		return Use{}, true
@@ -35,7 +36,21 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 	if _, ok := u.Parent(call).(*ast.GoStmt); ok {
 		return Use{Role: Keeps, Node: call}, false
 	}
+	if u.besideRelease(call, arg) {
+		return Use{Role: Keeps, Node: call}, false
+	}
 	if name := u.C(call.Fun); name != "" {
+		if _, ok := u.Parent(call).(*ast.DeferStmt); ok && len(call.Args) == 1 && !inner && u.variable(arg) != nil {
+			return Use{Role: Frees, Node: call}, false // whatever its name
+		}
+		if v := u.replaced(call); v != nil && !inner {
+			if v == u.variable(arg) {
+				return Use{Role: Keeps, Node: call}, false
+			}
+			if index > 0 && v == u.variable(call.Args[0]) { // list = list_add(list, value)
+				return Use{Role: Names, Node: call, Var: v, Inner: true}, false
+			}
+		}
 		if u.ReturnsArg(name, index) && !u.FreesArg(name, index) && !u.KeepsArg(name, index) {
 			return Use{}, true
 		}
@@ -64,6 +79,57 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 // own is the package whose Own and OwnWith take a resource over.
 const own = "github.com/cheapgo/cheap/own"
 
+var releaseName = regexp.MustCompile(`(?i)(free|destroy|dealloc|dispose|release)`)
+
+// besideRelease reports whether another argument of a call names a function that releases: it is to release what it gets with it.
+func (u *Unit) besideRelease(call *ast.CallExpr, arg ast.Node) bool {
+	return slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
+		id, ok := ast.Unparen(e).(*ast.Ident)
+		if sel, is := ast.Unparen(e).(*ast.SelectorExpr); is {
+			id, ok = sel.Sel, true
+		}
+		return ok && e != arg && releaseName.MatchString(id.Name)
+	})
+}
+
+// replaced returns the local variable that a call of C is given, and which gets its result: the function gives the memory another place,
+// or adds something to a list. It is nil if there is none.
+func (u *Unit) replaced(call *ast.CallExpr) types.Object {
+	n := ast.Expr(call)
+	for {
+		conv, ok := u.Parent(n).(*ast.CallExpr)
+		if !ok || !u.IsConversion(conv) {
+			break
+		}
+		n = conv
+	}
+	s, ok := u.Parent(n).(*ast.AssignStmt)
+	if !ok || len(s.Lhs) != 1 || u.C(call.Fun) == "realloc" {
+		return nil
+	}
+	v := u.ObjectOf(s.Lhs[0])
+	if !u.Local(v) || !slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return u.variable(arg) == v }) {
+		return nil
+	}
+	return v
+}
+
+// variable returns the variable that an expression is, perhaps converted, or nil.
+func (u *Unit) variable(n ast.Node) types.Object {
+	for {
+		conv, ok := n.(*ast.CallExpr)
+		if !ok || !u.IsConversion(conv) {
+			break
+		}
+		n = conv.Args[0]
+	}
+	id, _ := n.(*ast.Ident)
+	if id == nil {
+		return nil
+	}
+	return u.ObjectOf(id)
+}
+
 // check returns the name of the function that is called if it is one of a package that checks
 // results in tests, as far as the name of the package tells: it may not be there.
 func check(call *ast.CallExpr) string {
@@ -77,11 +143,14 @@ func check(call *ast.CallExpr) string {
 	return ""
 }
 
-// copies reports whether a conversion makes a copy: of a slice to a string, or the other way.
-func (u *Unit) copies(call *ast.CallExpr) bool {
+// Copies reports whether a conversion makes a copy: of a slice to a string, or the other way.
+func (u *Unit) Copies(call *ast.CallExpr) bool {
 	to, from := u.Info.TypeOf(call.Fun), u.Info.TypeOf(call.Args[0])
-	if to == nil || from == nil {
+	if to == nil {
 		return false
+	}
+	if b, ok := from.(*types.Basic); from == nil || ok && b.Kind() == types.Invalid {
+		return isString(to) // of a slice whose length is a number of C
 	}
 	return isString(to) != isString(from) && (isSlice(to) || isSlice(from))
 }
@@ -106,7 +175,11 @@ func (u *Unit) builtin(call *ast.CallExpr, name string, index int, inner bool) (
 			return Use{Role: Looks, Node: call}, false
 		}
 		if s, ok := u.Parent(call).(*ast.AssignStmt); ok && len(s.Lhs) == 1 {
-			return u.assigned(s, s.Lhs[0], carrier{inner: true}), false
+			at := carrier{inner: true}
+			if inner {
+				at.in = deep
+			}
+			return u.assigned(s, s.Lhs[0], at), false
 		}
 		return Use{Role: Keeps, Node: call}, false
 	case "Slice", "String", "StringData", "SliceData", "Add":
@@ -123,7 +196,7 @@ func (u *Unit) cCall(call *ast.CallExpr, name string, index int, inner bool) Rol
 		return Looks // at what is in the block
 	}
 	switch {
-	case u.FreesArg(name, index):
+	case u.FreesArg(name, index), u.Ends && u.Releases(name):
 		return Frees
 	case !inner && u.KeepsArg(name, index):
 		return Keeps

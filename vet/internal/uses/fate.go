@@ -103,7 +103,7 @@ func (u *Unit) idents(v types.Object) []*ast.Ident {
 // called or deferred where it is written happens there, and one in any other literal at an
 // unknown time.
 func (u *Unit) outside(id *ast.Ident, use Use) Use {
-	lit := u.lit(id.Pos())
+	lit := u.Lit(id.Pos())
 	if lit == nil || use.Role == Looks || use.Role == Drops || use.Role == Names || use.Role == Stores {
 		return use
 	}
@@ -154,6 +154,8 @@ func (u *Unit) sources(v types.Object) []types.Object {
 				e = x.X
 			case *ast.StarExpr:
 				e = x.X
+			case *ast.SelectorExpr:
+				e = x.X
 			case *ast.IndexExpr:
 				e = x.X
 			case *ast.CallExpr:
@@ -174,8 +176,8 @@ func (u *Unit) sources(v types.Object) []types.Object {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, lhs := range n.Lhs {
-				if id, ok := lhs.(*ast.Ident); ok && len(n.Lhs) == len(n.Rhs) && u.Info.ObjectOf(id) == v {
-					root(n.Rhs[i])
+				if id, ok := lhs.(*ast.Ident); ok && u.Info.ObjectOf(id) == v && (i == 0 || len(n.Lhs) == len(n.Rhs)) {
+					root(n.Rhs[i]) // also of x, ok := m[key]
 				}
 			}
 		case *ast.ValueSpec:

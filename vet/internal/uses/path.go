@@ -173,6 +173,7 @@ func (u *Unit) assigns(n ast.Node, v types.Object) bool {
 func (u *Unit) conditions(n ast.Node) map[string]bool {
 	known := map[string]bool{}
 	u.learnValues(n, known)
+	u.learnCounts(n, known)
 	for ; n != nil && n != u.Node; n = u.Parent(n) {
 		s, ok := u.Parent(n).(*ast.IfStmt)
 		if !ok {
@@ -186,6 +187,50 @@ func (u *Unit) conditions(n ast.Node) map[string]bool {
 		}
 	}
 	return known
+}
+
+// learnCounts learns that a count is not 0: of the elements over which a loop around n goes, and of what a block has at n, which
+// nobody misses if it is empty.
+func (u *Unit) learnCounts(n ast.Node, known map[string]bool) {
+	some := func(e ast.Expr) {
+		if basic, ok := u.Info.TypeOf(e).(*types.Basic); ok && basic.Info()&types.IsInteger == 0 {
+			return
+		}
+		text := types.ExprString(e)
+		for _, cond := range []string{" == 0", " <= 0", " < 1"} {
+			known[text+cond] = false
+		}
+		known[text+" > 0"], known[text+" != 0"], known["0 < "+text] = true, true, true
+	}
+	if call, ok := n.(*ast.CallExpr); ok && u.Allocates(u.C(call.Fun)) {
+		for _, arg := range call.Args {
+			ast.Inspect(arg, func(n ast.Node) bool {
+				switch n := n.(type) {
+				case *ast.Ident:
+					if v, ok := u.ObjectOf(n).(*types.Var); ok {
+						some(n)
+						for _, value := range u.Values(v) {
+							some(value)
+						}
+					}
+				case *ast.CallExpr:
+					if types.ExprString(n.Fun) == "len" {
+						some(n)
+					}
+				}
+				return true
+			})
+		}
+	}
+	for ; n != nil && n != u.Node; n = u.Parent(n) {
+		if loop, ok := n.(*ast.RangeStmt); ok {
+			list := types.ExprString(loop.X)
+			for _, cond := range []string{" == 0", " <= 0", " < 1"} {
+				known["len("+list+")"+cond] = false
+			}
+			known["len("+list+") > 0"], known["len("+list+") != 0"] = true, true
+		}
+	}
 }
 
 // learnValues learns which values variables have behind the if statement or the switch that n is in, because of assignments beside n:
@@ -244,7 +289,7 @@ func (u *Unit) settled(v types.Object, s ast.Stmt, outer ast.Node) bool {
 		case *ast.IncDecStmt, *ast.RangeStmt:
 			settled = false
 		}
-		settled = settled && u.lit(id.Pos()) == nil
+		settled = settled && u.Lit(id.Pos()) == nil
 	}
 	return settled
 }

@@ -48,6 +48,9 @@ type carrier struct {
 	in    string
 }
 
+// deep is the name in of a carrier whose value is within its elements, and not an element.
+const deep = "*"
+
 // Follow returns what becomes of the value of e. With inner the value is in a field or an element
 // of that of e.
 //
@@ -129,10 +132,27 @@ func (u *Unit) element(e ast.Expr, at carrier) (carrier, Use) {
 	if addr := u.address(e); addr != nil && !at.inner {
 		return carrier{addr, at.inner, at.in}, Use{}
 	}
+	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.sliced(star) {
+		return carrier{star, false, ""}, Use{}
+	}
 	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.owns(star) && !u.written(star) {
 		return carrier{star, at.inner, at.in}, Use{} // a copy of the struct has it as well
 	}
 	return u.within(e, at)
+}
+
+// sliced reports whether an expression is an array that is sliced, so that the slice has its address.
+func (u *Unit) sliced(e ast.Expr) bool {
+	p := u.Parent(e)
+	for {
+		paren, ok := p.(*ast.ParenExpr)
+		if !ok {
+			break
+		}
+		e, p = paren, u.Parent(paren)
+	}
+	s, ok := p.(*ast.SliceExpr)
+	return ok && s.X == e
 }
 
 // selected goes on from x to x.f.
@@ -202,6 +222,9 @@ func (u *Unit) within(e ast.Expr, at carrier) (carrier, Use) {
 	if !at.inner || u.written(e) {
 		return carrier{}, Use{Role: Looks, Node: e}
 	}
+	if _, ok := e.(*ast.IndexExpr); ok && at.in == deep {
+		return carrier{e, true, ""}, Use{}
+	}
 	if sel, ok := e.(*ast.SelectorExpr); ok {
 		if at.in != "" && at.in != sel.Sel.Name && !u.embedded(sel) && u.address(e) == nil {
 			return carrier{}, Use{Role: Looks, Node: e} // another field, and its address does not lead to the whole
@@ -237,6 +260,9 @@ func (u *Unit) inStatement(n ast.Node, at carrier) Use {
 		return Use{Role: Leaves, Node: p}
 	case *ast.RangeStmt:
 		if p.X == at.node && at.inner && p.Value != nil {
+			if at.in == deep {
+				return u.assigned(p, p.Value, carrier{inner: true})
+			}
 			return u.assigned(p, p.Value, carrier{inner: at.in != "", in: at.in})
 		}
 	case *ast.SendStmt:

@@ -28,6 +28,9 @@ type Unit struct {
 	// struct has it as well. If Owns is nil, none does.
 	Owns func(types.Type) bool
 
+	// Ends says that all functions of C free whose names say that they release.
+	Ends bool
+
 	graph *cfg.CFG
 	place map[ast.Node]place // of the nodes of graph
 }
@@ -113,6 +116,11 @@ func (u *Unit) Local(v types.Object) bool {
 	return v != nil && u.Body.Pos() <= v.Pos() && v.Pos() < u.Body.End()
 }
 
+// Within reports whether v is declared in a node.
+func (u *Unit) Within(v types.Object, n ast.Node) bool {
+	return n.Pos() <= v.Pos() && v.Pos() < n.End()
+}
+
 // owns reports whether an expression is a struct that owns what its fields point to.
 func (u *Unit) owns(e ast.Expr) bool {
 	t := u.Info.TypeOf(e)
@@ -123,8 +131,8 @@ func (u *Unit) owns(e ast.Expr) bool {
 	return ok && u.Owns(t)
 }
 
-// lit returns the outermost function literal in u that has pos, or nil.
-func (u *Unit) lit(pos token.Pos) *ast.FuncLit {
+// Lit returns the outermost function literal in u that has pos, or nil.
+func (u *Unit) Lit(pos token.Pos) *ast.FuncLit {
 	var found *ast.FuncLit
 	ast.Inspect(u.Body, func(n ast.Node) bool {
 		if found != nil || n == nil || pos < n.Pos() || n.End() <= pos {

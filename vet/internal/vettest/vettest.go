@@ -90,6 +90,23 @@ func load() (map[string]*packages.Package, error) {
 // Run runs an analyzer on packages, and on those of the folder that they import.
 func (d *Data) Run(t *testing.T, a *analysis.Analyzer, paths ...string) []*checker.Action {
 	t.Helper()
+	acts := d.acts(t, a, paths...)
+	for _, act := range acts {
+		for _, problem := range compare(act) {
+			t.Error(problem)
+		}
+	}
+	return acts
+}
+
+// Act runs an analyzer on a package, whatever its comments say.
+func (d *Data) Act(t *testing.T, a *analysis.Analyzer, path string) *checker.Action {
+	t.Helper()
+	return d.acts(t, a, path)[0]
+}
+
+func (d *Data) acts(t *testing.T, a *analysis.Analyzer, paths ...string) []*checker.Action {
+	t.Helper()
 	all, err := d.load()
 	if err != nil {
 		t.Fatal(err)
@@ -107,11 +124,7 @@ func (d *Data) Run(t *testing.T, a *analysis.Analyzer, paths ...string) []*check
 	}
 	for _, act := range graph.Roots {
 		if act.Err != nil {
-			t.Errorf("%s: %v", act, act.Err)
-			continue
-		}
-		for _, problem := range compare(act) {
-			t.Error(problem)
+			t.Fatalf("%s: %v", act, act.Err)
 		}
 	}
 	return graph.Roots

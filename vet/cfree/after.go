@@ -18,57 +18,61 @@ type release struct {
 	name string   // of the function
 	at   ast.Node // where the call happens, or is deferred
 	late bool     // in a literal that is deferred: the variable is read when the function ends
+	over bool     // the function takes the memory over
 	v    types.Object
 }
 
 // ends matches the names of functions of C after which nothing may use what they were given.
-var ends = regexp.MustCompile(`(?i)(free|destroy|delete|finalize|dispose|fclose|closedir)`)
+var ends = regexp.MustCompile(`(?i)(free|destroy|delete|finalize|dispose|fclose|closedir|_close$)`)
 
 // counts matches the names of functions that may be called once for each reference.
 var counts = regexp.MustCompile(`(?i)(ref|release|retain|count|detach|list|all|array|internal|clear)`)
 
-// checkTwice reports variables that are freed twice on a path through a function.
-func (c *checker) checkTwice(u *uses.Unit) {
-	byVar := map[types.Object][]release{}
-	var order []types.Object
-	for _, r := range c.releasesIn(u) {
-		if byVar[r.v] == nil {
-			order = append(order, r.v)
-		}
-		byVar[r.v] = append(byVar[r.v], r)
-	}
-	for _, v := range order {
-		list := byVar[v]
-		if len(list) < 2 {
-			continue
-		}
-		writes, plain := c.writes(u, v)
+// checkAfter reports variables that are freed twice on a path through a function, and what is used when it is freed.
+func (c *checker) checkAfter(u *uses.Unit) {
+	list := c.releasesIn(u)
+	reported := map[*ast.CallExpr]bool{}
+	for i, first := range list {
+		writes, plain := c.writes(u, first.v)
 		if !plain {
 			continue
 		}
-		reported := map[*ast.CallExpr]bool{}
-		for i, first := range list {
-			for _, second := range list[i+1:] {
-				switch {
-				case reported[second.call]:
-				case c.follows(u, first, second, writes):
-					c.reportTwice(first, second)
-				case c.follows(u, second, first, writes):
-					c.reportTwice(second, first)
-				default:
-					continue
-				}
+		for _, second := range list[i+1:] {
+			switch {
+			case reported[second.call] || !c.sameValue(u, first.v, second.v):
+			case c.follows(u, first, second, writes):
+				c.reportTwice(first, second)
+				reported[second.call] = true
+			case c.follows(u, second, first, writes):
+				c.reportTwice(second, first)
 				reported[second.call] = true
 			}
+		}
+		if loop := u.Loop(first.at); loop != nil && first.call == first.at && !u.Within(first.v, loop) && u.Leads(first.at, writes, first.at) && !first.over {
+			c.reportTwice(first, first)
+			reported[first.call] = true
+		}
+		if !reported[first.call] && !first.over {
+			c.checkUses(u, first, writes)
 		}
 	}
 }
 
 func (c *checker) reportTwice(first, second release) {
-	line := c.Fset.Position(first.call.Pos()).Line
+	message := fmt.Sprintf("%s is freed twice: line %d frees it as well", second.v.Name(), c.Fset.Position(first.call.Pos()).Line)
+	switch {
+	case first == second:
+		message = fmt.Sprintf("%s is freed again in the next round of the loop", second.v.Name())
+	case first.over, second.over:
+		over := first
+		if second.over {
+			over = second
+		}
+		message = fmt.Sprintf("%s is freed, and C.%s takes it over in line %d", second.v.Name(), over.name, c.Fset.Position(over.call.Pos()).Line)
+	}
 	c.Report(analysis.Diagnostic{
 		Pos: second.call.Pos(), End: second.call.End(), Category: "twice",
-		Message: fmt.Sprintf("%s is freed twice: line %d frees it as well", second.v.Name(), line),
+		Message: message,
 		Related: []analysis.RelatedInformation{{Pos: first.call.Pos(), Message: "the other free"}},
 	})
 }
@@ -76,7 +80,7 @@ func (c *checker) reportTwice(first, second release) {
 // follows reports whether there is a way from one release to another by the same function on which nothing writes to the
 // variable. Two functions may have two tasks: C.mutex_destroy(m) and C.free(m), or C.free(name) and C.file_delete(name).
 func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node) bool {
-	if first.name != second.name {
+	if first.name != second.name && first.name != "realloc" && !first.over && !second.over || first.over && second.over {
 		return false
 	}
 	if u.Loop(first.at) != u.Loop(second.at) {
@@ -90,6 +94,9 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 			return false // the literal frees another value
 		}
 		search.Stop[w] = true
+	}
+	if result := c.pkg.Receiver(first.call); result != nil { // realloc frees nothing where it returns nil
+		search.Nil[result] = true
 	}
 	if loop := u.Loop(first.at); loop != nil {
 		search.Stop[loop] = true
@@ -105,11 +112,14 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 	add := func(call *ast.CallExpr, at ast.Node, late bool) {
 		name, arg := c.ends(call)
-		if name == "" {
-			return
+		if v := c.whole(arg); name != "" && v != nil && (u.Local(v) || c.isParam(u, v)) {
+			list = append(list, release{call, name, at, late, false, v})
 		}
-		if v := c.whole(arg); v != nil && (u.Local(v) || c.isParam(u, v)) {
-			list = append(list, release{call, name, at, late, v})
+		cname := c.pkg.C(call.Fun)
+		for i, arg := range call.Args {
+			if v := c.whole(arg); v != nil && name == "" && u.Local(v) && cname != "" && c.pkg.Declared(cname).Takes(i) {
+				list = append(list, release{call, cname, at, late, true, v})
+			}
 		}
 	}
 	u.Own(func(n ast.Node) {
@@ -144,6 +154,9 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 // else.
 func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 	if name := c.pkg.C(call.Fun); name != "" {
+		if name == "realloc" && len(call.Args) == 2 {
+			return name, call.Args[0]
+		}
 		if !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
 			return "", nil
 		}
@@ -261,7 +274,7 @@ func (c *checker) writes(u *uses.Unit, v types.Object) (list []ast.Node, plain b
 		case *ast.RangeStmt:
 			for _, e := range []ast.Expr{n.Key, n.Value} {
 				if e != nil {
-					note(n, e)
+					note(e, e) // the graph has these
 				}
 			}
 		case *ast.ValueSpec:

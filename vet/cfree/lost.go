@@ -1,0 +1,203 @@
+package cfree
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"regexp"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/register"
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// freedFields finds the fields whose memory, or with elements the memory of whose elements, some function of the package frees.
+func (c *checker) freedFields() {
+	c.freed = map[types.Object]bool{}
+	for _, u := range c.units {
+		u.Ends = true
+		defer func() { u.Ends = false }()
+		ast.Inspect(u.Body, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var)
+			if v == nil || !v.IsField() || v.Pkg() != c.pkg.Types || c.freed[v] {
+				return true
+			}
+			switch use := u.Follow(sel, c.holds(sel), c.calls); use.Role {
+			case uses.Frees:
+				c.freed[v] = true
+			case uses.Names:
+				c.freed[v] = u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees)
+			}
+			return true
+		})
+	}
+}
+
+// beginning matches the names of methods that are called once for an object.
+var beginning = regexp.MustCompile(`(?i)^(init|new|open|start|connect|create|make|alloc|load|build|prepare|begin|setup|run|close|free|destroy|release|reset|clear|stop|finish|end)`)
+
+// checkLost reports a method that puts C memory into a field, or an element of a field, without a look at what is there, where another
+// function frees the field; and one that drops elements.
+func (c *checker) checkLost(u *uses.Unit) {
+	if len(c.freed) == 0 || u.Obj == nil || u.Obj.Signature().Recv() == nil || beginning.MatchString(u.Obj.Name()) {
+		return
+	}
+	recv := u.Params()[0]
+	if _, pointer := u.Obj.Signature().Recv().Type().(*types.Pointer); !pointer || recv == nil {
+		return
+	}
+	if c.builds(u.Obj) {
+		return
+	}
+	report := func(n ast.Node, field *types.Var, what string) {
+		c.Report(analysis.Diagnostic{
+			Pos: n.Pos(), End: n.End(), Category: "lost",
+			Message: fmt.Sprintf("%s the field %s is lost: other functions free it", what, field.Name()),
+		})
+	}
+	// field returns the field of the receiver that an expression is, if nothing looks at it in front of n.
+	field := func(e ast.Expr, n ast.Node) *types.Var {
+		sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
+		if !ok || c.pkg.ObjectOf(sel.X) != types.Object(recv) {
+			return nil
+		}
+		v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var)
+		if v == nil || !c.freed[v] {
+			return nil
+		}
+		ast.Inspect(u.Body, func(m ast.Node) bool {
+			switch m := m.(type) {
+			case *ast.SelectorExpr:
+				if v != nil && c.pkg.Info.Uses[m.Sel] == v && m.Pos() < n.Pos() {
+					v = nil
+				}
+			case *ast.CallExpr: // of a method that may free it
+				if s, ok := m.Fun.(*ast.SelectorExpr); ok && m.Pos() < n.Pos() && c.pkg.ObjectOf(s.X) == types.Object(recv) {
+					v = nil
+				}
+			}
+			return true
+		})
+		return v
+	}
+	u.Own(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "delete" && len(n.Args) == 2 {
+				if v := field(n.Args[0], n); v != nil {
+					report(n, v, "what the key has in")
+				}
+			}
+		case *ast.AssignStmt:
+			if len(n.Lhs) != 1 || len(n.Rhs) != 1 {
+				return
+			}
+			if index, ok := ast.Unparen(n.Lhs[0]).(*ast.IndexExpr); ok && c.isMap(index.X) {
+				if v := field(index.X, n); v != nil && c.makes(n.Rhs[0]) {
+					report(n, v, "what the key has in")
+				}
+				return
+			}
+			v := field(n.Lhs[0], n)
+			if v == nil {
+				return
+			}
+			if s, ok := ast.Unparen(n.Rhs[0]).(*ast.SliceExpr); ok && s.Low == nil && s.High != nil && types.ExprString(s.High) == "0" && types.ExprString(s.X) == types.ExprString(n.Lhs[0]) {
+				report(n, v, "each element of")
+			} else if c.makes(n.Rhs[0]) {
+				report(n, v, "what was in")
+			}
+		}
+	})
+}
+
+// builds reports whether a method is called for an object that its caller has made.
+func (c *checker) builds(f *types.Func) bool {
+	return !f.Exported() && slices.ContainsFunc(c.named[f], func(e ast.Expr) bool {
+		sel, ok := e.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		v, ok := c.pkg.ObjectOf(sel.X).(*types.Var)
+		return ok && v.Kind() == types.LocalVar
+	})
+}
+
+// isCalled reports whether the package calls a function by its name.
+func (c *checker) isCalled(f *types.Func) bool {
+	return slices.ContainsFunc(c.named[f], func(e ast.Expr) bool {
+		call, ok := c.pkg.Parent(e).(*ast.CallExpr)
+		return ok && call.Fun == e
+	})
+}
+
+func (c *checker) isMap(e ast.Expr) bool {
+	t := c.pkg.Info.TypeOf(e)
+	if t == nil {
+		return false
+	}
+	_, ok := t.Underlying().(*types.Map)
+	return ok
+}
+
+// makes reports whether an expression is the result of a function of C that must be freed, perhaps converted.
+func (c *checker) makes(e ast.Expr) bool {
+	for {
+		call, ok := ast.Unparen(e).(*ast.CallExpr)
+		if !ok {
+			return false
+		}
+		if !c.pkg.IsConversion(call) {
+			return c.pkg.Allocates(c.pkg.C(call.Fun))
+		}
+		e = call.Args[0]
+	}
+}
+
+// checkFinalizers reports methods that release what the finalizer or the cleanup of their receiver releases as well: they do nothing
+// else, such as to set a field to nil or to stop the cleanup.
+func (c *checker) checkFinalizers() {
+	for _, call := range register.Calls(c.pkg) {
+		t := source.TypeName(c.pkg.Info.TypeOf(call.Ptr))
+		if t == nil {
+			continue
+		}
+		byFinalizer := ""
+		if f := c.pkg.Func(call.Func); f != nil && c.byFunc[f] != nil {
+			byFinalizer, _ = c.once(c.byFunc[f])
+		} else if lit := c.pkg.Literal(call.Func); lit != nil {
+			for _, u := range c.units {
+				if u.Node == lit {
+					byFinalizer, _ = c.once(u)
+				}
+			}
+		} else {
+			byFinalizer = c.pkg.C(call.Func)
+		}
+		if byFinalizer == "" || counts.MatchString(byFinalizer) {
+			continue
+		}
+		for f, u := range c.byFunc {
+			if recv := f.Signature().Recv(); recv == nil || source.TypeName(recv.Type()) != t || !f.Exported() && !c.isCalled(f) {
+				continue
+			}
+			if name, field := c.once(u); name == byFinalizer && field {
+				what := "finalizer"
+				if call.Arg != nil {
+					what = "cleanup"
+				}
+				c.Report(analysis.Diagnostic{
+					Pos: u.Node.Pos(), End: u.Body.Pos(), Category: "twice",
+					Message: fmt.Sprintf("%s calls C.%s, and so does the %s later: neither the field is cleared nor the %s", f.Name(), name, what, what),
+				})
+			}
+		}
+	}
+}

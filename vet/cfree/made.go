@@ -1,0 +1,150 @@
+package cfree
+
+import (
+	"fmt"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"regexp"
+	"slices"
+
+	"golang.org/x/tools/go/analysis"
+
+	"github.com/cheapgo/cheap/vet/internal/source"
+	"github.com/cheapgo/cheap/vet/internal/uses"
+)
+
+// makes matches the names of functions of C whose result somebody has to release.
+var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|start|connect|begin|prepare)`)
+
+// checkObjects reports what a function of C has made, where the function releases it, or puts it into a field which the package releases,
+// but not on the way to some return; and the same for handles and pinners.
+func (c *checker) checkObjects(u *uses.Unit) {
+	u.Own(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		name := c.pkg.C(call.Fun)
+		switch f := c.pkg.Callee(call); {
+		case name != "":
+			if makesObject.MatchString(name) && !lends.MatchString(name) && !c.pkg.Allocates(name) && !c.pkg.IsConversion(call) && !c.pkg.Declared(name).Borrowed() {
+				c.checkObject(u, call, name)
+			}
+		case source.IsFunc(f, "runtime/cgo", "NewHandle"):
+			c.checkMethod(u, call, c.pkg.Receiver(call), "Delete", true)
+		case f != nil && f.Name() == "Pin" && f.Pkg() != nil && f.Pkg().Path() == "runtime":
+			if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
+				c.checkMethod(u, call, c.pkg.ObjectOf(sel.X), "Unpin", false)
+			}
+		}
+	})
+}
+
+// checkObject looks for a return at which an object of C is lost.
+func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string) {
+	use := u.Assigned(call, 0, c.calls)
+	if use.Role != uses.Names || use.Inner || len(c.pkg.Values(use.Var)) != 1 {
+		return
+	}
+	u.Ends = true
+	fate := u.Fate(use.Var, false, c.calls)
+	u.Ends = false
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}}
+	freed, field := false, false
+	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		if use.Node == call || use.Role == uses.Writes {
+			continue
+		}
+		search.Stop[use.Node] = true
+		freed = freed || use.Role == uses.Frees
+		field = field || use.Role == uses.Keeps && use.Field != nil && c.freed[use.Field]
+		if use.Role == uses.Keeps && use.Node.Pos() < call.Pos() {
+			return
+		}
+	}
+	if !freed && !field {
+		return
+	}
+	for _, v := range fate.Vars {
+		search.Nil[v] = true
+	}
+	search.Err, _ = u.LastResult(call)
+	ret, ok := u.Find(search).(*ast.ReturnStmt)
+	if !ok || c.failed(u, ret, use.Var) || !freed && (len(ret.Results) == 0 || !c.isError(u, ret)) {
+		return
+	}
+	line := c.Fset.Position(ret.Pos()).Line
+	c.Report(analysis.Diagnostic{
+		Pos: call.Pos(), End: call.End(), Category: "object",
+		Message: fmt.Sprintf("what C.%s has made is not released on the way to the return in line %d", name, line),
+		Related: []analysis.RelatedInformation{{Pos: ret.Pos(), Message: "it is not released when the function returns here"}},
+	})
+}
+
+// failed reports whether a return is under a condition that compares a variable, or asks whether it is valid: there is nothing to release.
+func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
+	found := false
+	for n := u.Parent(ret); n != nil && n != u.Node; n = u.Parent(n) {
+		s, ok := n.(*ast.IfStmt)
+		if !ok {
+			continue
+		}
+		ast.Inspect(s.Cond, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if n.Op != token.LAND && n.Op != token.LOR && types.ExprString(n.Y) != "nil" { // the search knows nil
+					found = found || c.whole(n.X) == v || c.whole(n.Y) == v
+				}
+			case *ast.CallExpr:
+				name := c.pkg.C(n.Fun)
+				if f := c.pkg.Callee(n); f != nil {
+					name = f.Name()
+				}
+				found = found || name != "" && validName.MatchString(name) && u.Mentions(n, v)
+			}
+			return true
+		})
+	}
+	return found
+}
+
+// checkMethod reports a return behind a call of NewHandle or Pin at which a variable was not given up, while it is given up on another
+// way. What C keeps has to live on, so that for a handle only returns with an error count.
+func (c *checker) checkMethod(u *uses.Unit, call *ast.CallExpr, v types.Object, method string, errors bool) {
+	if v == nil || !u.Local(v) {
+		return
+	}
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
+	given := false
+	ast.Inspect(u.Body, func(n ast.Node) bool {
+		id, ok := n.(*ast.Ident)
+		if !ok || c.pkg.Info.Uses[id] != v {
+			return true
+		}
+		sel, ok := u.Parent(id).(*ast.SelectorExpr)
+		switch {
+		case u.Lit(id.Pos()) != nil:
+			search.Err, given = nil, false
+			search.Stop[call] = true // something else may do so
+		case ok && sel.Sel.Name == method:
+			given = true
+			search.Stop[id] = true
+		case !ok:
+			if conv, is := u.Parent(id).(*ast.CallExpr); !is || !c.pkg.IsConversion(conv) {
+				search.Stop[id] = true
+			}
+		}
+		return true
+	})
+	if !given || search.Stop[call] {
+		return
+	}
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (!errors || len(ret.Results) > 0 && c.isError(u, ret)) {
+		c.Report(analysis.Diagnostic{
+			Pos: call.Pos(), End: call.End(), Category: "path",
+			Message: fmt.Sprintf("%s.%s is not called on the way to the return in line %d", v.Name(), method, c.Fset.Position(ret.Pos()).Line),
+			Related: []analysis.RelatedInformation{{Pos: ret.Pos(), Message: "it is not called when the function returns here"}},
+		})
+	}
+}

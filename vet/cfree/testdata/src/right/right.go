@@ -1,0 +1,158 @@
+// Package right has memory that is not lost, and beside it what differs only in that.
+package right
+
+/*
+#include <stdlib.h>
+#include <stdio.h>
+#include "take.h"
+typedef struct { char *text; } entry;
+typedef void (*release)(void *);
+void say(const char *text);
+int number(const char *text, int n);
+int play(void *data, int n);
+int when_done(int stream, release f, void *data);
+void done(void *data);
+void put_back(char *text);
+char *append_text(char *buffer, const char *text);
+box *box_of(void *definition);
+*/
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+)
+
+// The comment of the header says who owns it.
+func comments(b *C.box, s string) {
+	C.box_put(b, C.CString(s))
+	C.box_title(b, C.CString(s))
+	C.box_name(b, C.CString(s)) // want `never freed: nothing has it`
+	_ = C.GoString(C.box_kind(b))
+	_ = C.GoString(C.box_print(b)) // want `the result of C.box_print is never freed`
+}
+
+// Memory that is there once, until the process ends.
+var hello = C.GoString(C.CString("hello"))
+
+func init() { C.say(C.CString("init")) }
+
+var once sync.Once
+
+func lazily() {
+	once.Do(func() { C.say(C.CString("once")) })
+	once.Do(start)
+}
+
+func start() { C.say(C.CString("start")) }
+
+func environment() {
+	C.putenv(C.CString("A=b"))
+	C.setvbuf(C.stdout, (*C.char)(C.malloc(100)), C._IOFBF, 100)
+}
+
+type holder struct {
+	bytes []byte
+	ptr   *C.char
+}
+
+func (h *holder) Close() { // want Close:"params"
+	if len(h.bytes) > 0 {
+		C.free(unsafe.Pointer(&h.bytes[0]))
+	}
+}
+
+func (h *holder) fill(n int) { h.bytes = (*(*[1 << 20]byte)(C.malloc(C.size_t(n))))[:n] }
+
+// A function of C whose name says nothing, but which is deferred with the memory alone, and one that gives the memory another place.
+func unknownName(s string) {
+	p := C.CString(s)
+	defer C.put_back(p)
+	C.say(p)
+}
+
+func grows(list []string) {
+	buffer := (*C.char)(C.malloc(10))
+	for _, s := range list {
+		text := C.CString(s)
+		buffer = C.append_text(buffer, text)
+		C.free(unsafe.Pointer(text))
+	}
+	C.free(unsafe.Pointer(buffer))
+}
+
+// What is within the elements of a list is freed through them.
+func deferredList(list []string) {
+	var all []*C.entry
+	defer func() {
+		for _, e := range all {
+			C.free(unsafe.Pointer(e.text))
+		}
+	}()
+	for _, s := range list {
+		e := &C.entry{text: C.CString(s)}
+		all = append(all, e)
+		C.say(e.text)
+	}
+}
+
+// A return where there is nothing.
+func nothing(list []byte) int {
+	n := len(list)
+	p := C.malloc(C.size_t(n))
+	if n == 0 {
+		return 0
+	}
+	r := C.play(p, C.int(n))
+	C.free(p)
+	return int(r)
+}
+
+func nothingOf(list []string) int {
+	var p *C.char
+	for _, s := range list {
+		p = C.CString(s)
+		break
+	}
+	if len(list) == 0 {
+		return 0
+	}
+	r := C.number(p, 1)
+	C.free(unsafe.Pointer(p))
+	return int(r)
+}
+
+// Memory that goes with the function that releases it.
+func callback(data []byte) {
+	p := C.CBytes(data)
+	whenDone(int(C.play(p, C.int(len(data)))), freeData, p)
+}
+
+var freeData = C.release(C.done)
+
+func whenDone(stream int, f C.release, p unsafe.Pointer) { C.when_done(C.int(stream), f, p) }
+
+// What C has taken over, unless it failed.
+func definition() *C.box {
+	def := C.calloc(1, 100)
+	b := C.box_of(def)
+	if b == nil {
+		C.free(def)
+		return nil
+	}
+	return b
+}
+
+type table struct{ rows map[string]*row }
+
+type row struct{ ptr *C.char }
+
+func (t *table) open(name string) {
+	r, ok := t.rows[name]
+	if !ok {
+		return
+	}
+	r.ptr = C.CString(name)
+}
+
+func (t *table) close(name string) { C.free(unsafe.Pointer(t.rows[name].ptr)) }

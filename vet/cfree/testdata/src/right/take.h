@@ -1,0 +1,15 @@
+typedef struct box box;
+/* box_put stores the string. The box takes ownership of it. */
+void box_put(box *b, char *text);
+/**
+ * Sets the title.
+ * @param b the box
+ * @param title the text, which is freed together with the box
+ */
+void box_title(box *b, char *title);
+/* The text is copied. */
+void box_name(box *b, const char *text);
+/* The caller must free the result. */
+char *box_print(box *b);
+/* Returns the kind. It belongs to the box, and must not be freed. */
+char *box_kind(box *b);

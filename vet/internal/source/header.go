@@ -1,0 +1,360 @@
+package source
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Declaration is what a header, or the text above import "C", says of a function of C.
+type Declaration struct {
+	Result string
+	Params []string
+
+	about   string // the sentences of its comment about the result
+	given   string // the others
+	pointer bool   // the result is a pointer, and not to something constant
+}
+
+var (
+	include = regexp.MustCompile(`(?m)^[ \t]*#[ \t]*(?:include|import)[ \t]*(["<])([^">]+)[">]`)
+	flag    = regexp.MustCompile(`(?m)^[ \t]*#cgo .*?FLAGS:.*`)
+	folder  = regexp.MustCompile(`-I[ \t]*(\S+)`)
+)
+
+// maxText is the size of what is read of headers.
+const maxText = 16 << 20
+
+// Headers returns the texts above import "C", and what is included there: in the folder of the package, in those of -I in #cgo
+// lines, and in those of the system, which are followed that deep. It follows no condition and no macro.
+func (p *Package) Headers(depth int) string {
+	var preambles strings.Builder
+	var dirs []string
+	for _, f := range p.Files {
+		text := Preamble(f)
+		preambles.WriteString(text + "\n")
+		dir := filepath.Dir(p.Fset.File(f.FileStart).Name())
+		if text != "" && !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, line := range flag.FindAllString(preambles.String(), -1) {
+		for _, m := range folder.FindAllStringSubmatch(line, -1) {
+			dir := strings.ReplaceAll(m[1], "${SRCDIR}", dirs[0])
+			if !filepath.IsAbs(dir) {
+				dir = filepath.Join(dirs[0], dir)
+			}
+			dirs = append(dirs, dir)
+		}
+	}
+	multiarch, _ := filepath.Glob("/usr/include/*-linux-gnu")
+	h := headers{seen: map[string]bool{}, system: append([]string{"/usr/local/include", "/usr/include"}, multiarch...)}
+	h.read(preambles.String(), dirs, depth)
+	return h.String()
+}
+
+type headers struct {
+	strings.Builder
+	seen   map[string]bool
+	system []string
+}
+
+// read adds a text and what it includes.
+func (h *headers) read(text string, dirs []string, depth int) {
+	h.WriteString(text + "\n;\n")
+	for _, m := range include.FindAllStringSubmatch(text, -1) {
+		for i, dir := range slices.Concat(dirs, h.system) {
+			name, depth := filepath.Join(dir, m[2]), depth
+			if i >= len(dirs) {
+				depth--
+			}
+			if h.seen[name] || h.Len() > maxText || depth < 0 {
+				break
+			}
+			if text, err := os.ReadFile(name); err == nil {
+				h.seen[name] = true
+				h.read(string(text), append([]string{filepath.Dir(name)}, dirs...), depth)
+				break
+			}
+		}
+	}
+}
+
+// Declared returns what headers say of a function, or nil.
+func (p *Package) Declared(name string) *Declaration {
+	p.declare.Do(func() {
+		p.declared = map[string]*Declaration{}
+		if p.Cgo {
+			p.readDeclarations(p.Headers(1))
+		}
+	})
+	return p.declared[name]
+}
+
+var (
+	called    = regexp.MustCompile(`\b([A-Za-z_]\w*)\s*\(`)
+	notResult = regexp.MustCompile(`[=,(!&|?]|\b(return|if|else|while|for|switch|case|do|goto|sizeof|typedef|define)\b`)
+	directive = regexp.MustCompile(`(?m)^[ \t]*#(?:\\\r?\n|[^\n])*`)
+	paramName = regexp.MustCompile(`(\w+)\s*(\[[^\]]*\])?\s*$`)
+	constant  = regexp.MustCompile(`\bg?const(pointer)?\b`)
+)
+
+func (p *Package) readDeclarations(text string) {
+	code := blank(text)
+	for _, m := range called.FindAllStringSubmatchIndex(code, -1) {
+		name := code[m[2]:m[3]]
+		if !p.cnames[name] || p.declared[name] != nil {
+			continue
+		}
+		from := strings.LastIndexAny(code[:m[0]], ";{}") + 1
+		from += len(code[from:m[0]]) - len(strings.TrimLeft(code[from:m[0]], " \t\r\n"))
+		result := strings.Join(strings.Fields(code[from:m[0]]), " ")
+		end := closing(code, m[1]-1)
+		after := strings.TrimLeft(code[end:min(end+200, len(code))], " \t\r\n)")
+		if result == "" || notResult.MatchString(result) || !strings.ContainsAny(after, ";{") {
+			continue
+		}
+		d := &Declaration{Result: result, pointer: strings.Contains(result, "*") && !constant.MatchString(result)}
+		depth, at := 0, m[1]
+		for i := m[1]; i < end; i++ {
+			switch c := code[i]; {
+			case c == '(':
+				depth++
+			case c == ',' && depth == 0, i == end-1:
+				d.Params = append(d.Params, strings.Join(strings.Fields(code[at:i]), " "))
+				at = i + 1
+			case c == ')':
+				depth--
+			}
+		}
+		d.comment(commentOf(text, code, from, end))
+		p.declared[name] = d
+	}
+}
+
+// blank returns a text of C with spaces for comments, directives and strings.
+func blank(text string) string {
+	b := []byte(text)
+	clear := func(from, to int) {
+		for i := from; i < to; i++ {
+			if b[i] != '\n' {
+				b[i] = ' '
+			}
+		}
+	}
+	for i := 0; i < len(b); i++ {
+		switch {
+		case strings.HasPrefix(text[i:], "/*"):
+			n := strings.Index(text[i+2:], "*/")
+			if n < 0 {
+				n = len(text) - i - 4
+			}
+			clear(i, i+n+4)
+			i += n + 3
+		case strings.HasPrefix(text[i:], "//"):
+			n := strings.IndexByte(text[i:], '\n')
+			if n < 0 {
+				n = len(text) - i
+			}
+			clear(i, i+n)
+			i += n - 1
+		case b[i] == '"':
+			n := 1
+			for i+n < len(b) && b[i+n] != '"' && b[i+n] != '\n' {
+				if b[i+n] == '\\' {
+					n++
+				}
+				n++
+			}
+			clear(i, min(i+n+1, len(b)))
+			i += n
+		}
+	}
+	return directive.ReplaceAllStringFunc(string(b), func(s string) string {
+		return ";" + strings.Map(func(r rune) rune {
+			if r == '\n' {
+				return r
+			}
+			return ' '
+		}, s[1:])
+	})
+}
+
+// closing returns where the parenthesis that opens at i is closed.
+func closing(code string, i int) int {
+	for depth := 0; i < len(code); i++ {
+		switch code[i] {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		}
+	}
+	return len(code)
+}
+
+// commentOf returns the comment in front of a declaration, without an empty line between them, and the one behind it in its line.
+func commentOf(text, code string, from, end int) string {
+	start := from
+	for start > 0 && (code[start-1] == ' ' || code[start-1] == '\t' || code[start-1] == '\r' || code[start-1] == '\n') {
+		start--
+	}
+	if start > 0 { // what stands behind another declaration in its line belongs to that
+		if n := strings.IndexByte(text[start:from], '\n'); n >= 0 {
+			start += n
+		} else {
+			start = from
+		}
+	}
+	before := strings.TrimRight(text[start:from], " \t\r")
+	if trimmed := strings.TrimRight(before, "\n"); len(before)-len(trimmed) > 1 {
+		before = ""
+	}
+	if i := strings.LastIndex(before, "\n\n"); i >= 0 && strings.LastIndex(before, "/*") < i {
+		before = before[i:]
+	} else if i := strings.LastIndex(before, "/*"); i >= 0 {
+		before = before[i:]
+	}
+	behind := text[end:]
+	if n := strings.IndexByte(behind, '\n'); n >= 0 {
+		behind = behind[:n]
+	}
+	if i := strings.Index(behind, ";"); i >= 0 {
+		before += "\n. " + behind[i+1:]
+	}
+	return before
+}
+
+var (
+	decoration = regexp.MustCompile(`(?m)/\*+[!<]*|\*+/|//[/!<]*|^\s*\*+`)
+	sentence   = regexp.MustCompile(`[.;!]\s|\n\s*\n|[@\\](param|return|returns|brief|note)\b`)
+	ofResult   = regexp.MustCompile(`(?i)\b(returned|returns?|result|callers?|users?|you|application)\b`)
+	mayNot     = regexp.MustCompile(`(?i)(not|n't|never|no need|without)[\w ]{0,30}\b(freed?|release|delete|dealloc|destroy|modif)|belongs? to|borrow|owned by|internal|static|(is|remains?|stays?) valid|valid (until|as long)`)
+	mustFree   = regexp.MustCompile(`(?i)(callers?|users?|you|application|must|should|has|have|needs?|responsib\w+) [\w' ]{0,40}\b(free|frees|freed|freeing|free\(\w*\)|g_free|free'?d)\b`)
+	takes      = regexp.MustCompile(`(?i)(takes?|taking|assumes?|transfers?|gets|gains|acquires?|has) (over )?(the )?(full )?ownership|ownership [\w ]{0,25}(transferred|taken|passed|moved|given)|\bowns\b|becomes? (the )?own|\b(adopt|steal|consume)s?\b|transfer full|(will|is) (then )?(be )?(freed|released|deleted|free) (it|by|when|with|on|at|auto|along|together)|takes (\w+ )?over`)
+	keeps      = regexp.MustCompile(`(?i)\b(store|save|hold)s? (\w+ )?(the |a |on to |this |that )*(pointer|reference|address)\b|\b(keep|retain|remember)s? (\w+ )?(the |a |on to |this |that )*(pointer|reference|address|buffer|buf|handle|string|it)\b|(not|n't|never|without|no) (be |been )?(cop(y|ied|ying)|duplicat)|must (remain|stay|outlive|live|be kept|persist|not be freed|not go out)|(remains?|stays?|kept|be) (valid|alive|available|in scope) (until|as long|while|for|during the life)`)
+	copies     = regexp.MustCompile(`(?i)\b(is|are|be|was|been|gets|internally) (\w+ )?(copied|duplicated)|\b(copies|duplicates)\b|(makes?|takes?|stores?|keeps?|holds?|has) (\w+ )?(a|its own|an internal|internal) (\w+ )?cop(y|ies)|can (safely )?(be )?free`)
+	copiesNot  = regexp.MustCompile(`(?i)(not|n't|never|without|no) [\w ]{0,12}cop(y|ied|ies|ying)`)
+)
+
+// comment takes from a comment what it says about the result and about the parameters.
+func (d *Declaration) comment(text string) {
+	text = strings.ReplaceAll(decoration.ReplaceAllString(text, " "), "\r", "")
+	for at := 0; at < len(text); {
+		end := len(text)
+		if m := sentence.FindStringIndex(text[min(at+1, len(text)):]); m != nil {
+			end = at + 1 + m[0] + 1
+		}
+		s := strings.Join(strings.Fields(text[at:end]), " ")
+		if ofResult.MatchString(s) {
+			d.about += s + "\n"
+		} else {
+			d.given += s + "\n"
+		}
+		at = end
+	}
+}
+
+// Borrowed reports whether the result belongs to something else: it is constant, or the comment says so.
+func (d *Declaration) Borrowed() bool {
+	return d != nil && strings.Contains(d.Result, "*") && (!d.pointer || mayNot.MatchString(d.about+d.given))
+}
+
+// Lent reports whether the comment says that the result belongs to something else.
+func (d *Declaration) Lent() bool {
+	return d != nil && strings.Contains(d.Result, "*") && mayNot.MatchString(d.about+d.given) && !mustFree.MatchString(d.about)
+}
+
+var (
+	makesName = regexp.MustCompile(`(?i)_?(open|new|create|init|alloc)\w*$`)
+	endsName  = regexp.MustCompile(`(?i)^_?(close|free|destroy|delete|release|dispose|finalize)$`)
+)
+
+// ReleaserOf returns the function that the package calls and headers declare for the release of what another one makes, or "".
+func (p *Package) ReleaserOf(name string) string {
+	d := p.Declared(name)
+	prefix := makesName.ReplaceAllString(name, "")
+	if d == nil || prefix == name || prefix == "" || !d.pointer || strings.Contains(d.Result, "void") || strings.Contains(d.Result, "char") || p.Allocates(name) {
+		return ""
+	}
+	for other, o := range p.declared {
+		if rest, ok := strings.CutPrefix(other, prefix); ok && endsName.MatchString(rest) && len(o.Params) == 1 && strings.Contains(o.Params[0], "*") {
+			return other
+		}
+	}
+	return ""
+}
+
+// Made reports whether the comment says that the caller has to free the result.
+func (d *Declaration) Made() bool {
+	return d != nil && d.pointer && mustFree.MatchString(d.about) && !mayNot.MatchString(d.about)
+}
+
+// MadeAt returns the only parameter by which the function gives the caller a pointer that has to be freed, as the comment says, or -1.
+func (d *Declaration) MadeAt() int {
+	if d == nil || d.pointer || !mustFree.MatchString(d.about) || mayNot.MatchString(d.about) {
+		return -1
+	}
+	index := -1
+	for i, p := range d.Params {
+		if strings.Count(p, "*") == 2 && !constant.MatchString(p) {
+			if index >= 0 {
+				return -1
+			}
+			index = i
+		}
+	}
+	return index
+}
+
+// Takes and Keeps report whether the comment says that the function takes over the memory that a parameter points to, or keeps it.
+func (d *Declaration) Takes(index int) bool { return d.says(takes, index) }
+
+// Keeps is the same as Takes for memory that the caller still has to free.
+func (d *Declaration) Keeps(index int) bool {
+	return d.says(keeps, index) && !(copies.MatchString(d.given+d.about) && !copiesNot.MatchString(d.given+d.about))
+}
+
+// KeepsNamed is the same as Keeps if it is plain which parameter is meant: the comment names it, or it is the only pointer but for the
+// first parameter.
+func (d *Declaration) KeepsNamed(index int) bool {
+	if !d.Keeps(index) {
+		return false
+	}
+	pointers := 0
+	for i, p := range d.Params {
+		if m := paramName.FindStringSubmatch(p); m != nil && i == index && regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(d.given) {
+			return true
+		}
+		if i > 0 && strings.ContainsAny(p, "*[") {
+			pointers++
+		}
+	}
+	return pointers == 1
+}
+
+// says reports whether a sentence says something of a parameter. One that names another parameter does not.
+func (d *Declaration) says(what *regexp.Regexp, index int) bool {
+	if d == nil || index >= len(d.Params) || !strings.ContainsAny(d.Params[index], "*[") && !regexp.MustCompile(`_t\b|\bg(const)?pointer\b`).MatchString(d.Params[index]) {
+		return false
+	}
+	for s := range strings.Lines(d.given) {
+		if !what.MatchString(s) {
+			continue
+		}
+		named, other := false, false
+		for i, p := range d.Params {
+			if m := paramName.FindStringSubmatch(p); m != nil && regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(s) {
+				named, other = named || i == index, other || i != index
+			}
+		}
+		if named || !other {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,269 @@
+package recall
+
+// #include "st.h"
+import "C"
+
+import (
+	"errors"
+	"unsafe"
+)
+
+func badFreeGo(s *store, n int) {
+	b := make([]byte, n)
+	C.st_put(s.ptr, unsafe.Pointer(&b[0]), C.size_t(n))
+	C.free(unsafe.Pointer(&b[0]))
+}
+
+func goodFreeGo(s *store, n int) {
+	b := C.CBytes(make([]byte, n))
+	C.st_put(s.ptr, b, C.size_t(n))
+	C.free(b)
+}
+
+func badInterior(s *store) {
+	p := C.malloc(64)
+	p = unsafe.Add(p, 8)
+	C.st_put(s.ptr, p, 8)
+	C.free(p)
+}
+
+func goodInterior(s *store) {
+	p := C.malloc(64)
+	q := unsafe.Add(p, 8)
+	C.st_put(s.ptr, q, 8)
+	C.free(p)
+}
+
+func badBorrowed(s *store) error {
+	p := C.st_error(s.ptr)
+	defer C.free(unsafe.Pointer(p))
+	return errors.New(C.GoString(p))
+}
+
+func goodBorrowed(s *store) error { return errors.New(C.GoString(C.st_error(s.ptr))) }
+
+func badMismatch(path *C.char) {
+	db := C.st_open(path)
+	C.st_get(db, path)
+	C.free(unsafe.Pointer(db))
+}
+
+func goodMismatch(path *C.char) {
+	db := C.st_open(path)
+	C.st_get(db, path)
+	C.st_close(db)
+}
+
+func badDeferred(s *store, key string) error {
+	p := C.CString(key)
+	defer C.free(unsafe.Pointer(p))
+	if C.st_get(s.ptr, p) < 0 {
+		C.free(unsafe.Pointer(p))
+		return errStore
+	}
+	return nil
+}
+
+func goodDeferred(s *store, key string) error {
+	p := C.CString(key)
+	defer func() { C.free(unsafe.Pointer(p)) }()
+	if C.st_get(s.ptr, p) < 0 {
+		C.free(unsafe.Pointer(p))
+		p = nil
+		return errStore
+	}
+	return nil
+}
+
+func badBranches(s *store, key string) {
+	p := C.CString(key)
+	if C.st_get(s.ptr, p) < 0 {
+		C.free(unsafe.Pointer(p))
+	}
+	C.free(unsafe.Pointer(p))
+}
+
+func goodBranches(s *store, key string) {
+	p := C.CString(key)
+	if C.st_get(s.ptr, p) < 0 {
+		C.free(unsafe.Pointer(p))
+		return
+	}
+	C.free(unsafe.Pointer(p))
+}
+
+func badAlias(s *store, key string) {
+	p := C.CString(key)
+	q := unsafe.Pointer(p)
+	C.st_get(s.ptr, p)
+	C.free(unsafe.Pointer(p))
+	C.free(q)
+}
+
+func goodAlias(s *store, key string) {
+	p := C.CString(key)
+	q := unsafe.Pointer(p)
+	C.st_get(s.ptr, p)
+	C.free(q)
+}
+
+func badLoop(s *store, key string) {
+	p := C.CString(key)
+	for range 3 {
+		C.st_get(s.ptr, p)
+		C.free(unsafe.Pointer(p))
+	}
+}
+
+func goodLoop(s *store, key string) {
+	for range 3 {
+		p := C.CString(key)
+		C.st_get(s.ptr, p)
+		C.free(unsafe.Pointer(p))
+	}
+}
+
+func badAdopted(s *store) {
+	p := C.malloc(64)
+	defer C.free(p)
+	C.st_adopt(s.ptr, p)
+}
+
+func goodAdopted(s *store) {
+	p := C.malloc(64)
+	C.st_adopt(s.ptr, p)
+}
+
+func badMoved(s *store) {
+	p := C.malloc(8)
+	q := C.realloc(p, 64)
+	C.st_put(s.ptr, q, 64)
+	C.free(p)
+}
+
+func goodMoved(s *store) {
+	p := C.malloc(8)
+	q := C.realloc(p, 64)
+	if q == nil {
+		q = p
+	}
+	C.st_put(s.ptr, q, 8)
+	C.free(q)
+}
+
+func badReturned(s *store) *C.char {
+	p := C.st_dump(s.ptr)
+	defer C.free(unsafe.Pointer(p))
+	return p
+}
+
+func goodReturned(s *store) *C.char {
+	p := C.st_dump(s.ptr)
+	return p
+}
+
+func badString(s *store) string {
+	p := C.st_dump(s.ptr)
+	text := unsafe.String((*byte)(unsafe.Pointer(p)), C.strlen(p))
+	C.free(unsafe.Pointer(p))
+	return text
+}
+
+func goodString(s *store) string {
+	p := C.st_dump(s.ptr)
+	text := string(unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p)))
+	C.free(unsafe.Pointer(p))
+	return text
+}
+
+func badKept(s *store, label string) {
+	p := C.CString(label)
+	defer C.free(unsafe.Pointer(p))
+	C.st_set_label(s.ptr, p)
+}
+
+func goodKept(s *store, label string) func() {
+	p := C.CString(label)
+	C.st_set_label(s.ptr, p)
+	return func() { C.free(unsafe.Pointer(p)) }
+}
+
+func badKey(s *store) string {
+	it := C.st_iter_new(s.ptr)
+	C.st_iter_next(it)
+	key := C.st_iter_key(it)
+	C.st_iter_free(it)
+	return C.GoString(key)
+}
+
+func goodKey(s *store) string {
+	it := C.st_iter_new(s.ptr)
+	C.st_iter_next(it)
+	key := C.GoString(C.st_iter_key(it))
+	C.st_iter_free(it)
+	return key
+}
+
+func badGoroutine(s *store, key string) {
+	p := C.CString(key)
+	defer C.free(unsafe.Pointer(p))
+	go func() { C.st_get(s.ptr, p) }()
+}
+
+func goodGoroutine(s *store, key string) {
+	p := C.CString(key)
+	defer C.free(unsafe.Pointer(p))
+	done := make(chan bool)
+	go func() {
+		C.st_get(s.ptr, p)
+		close(done)
+	}()
+	<-done
+}
+
+func badClosure(s *store, key string) func() int {
+	p := C.CString(key)
+	defer C.free(unsafe.Pointer(p))
+	return func() int { return int(C.st_get(s.ptr, p)) }
+}
+
+func goodClosure(s *store, key string) func() int {
+	return func() int {
+		p := C.CString(key)
+		defer C.free(unsafe.Pointer(p))
+		return int(C.st_get(s.ptr, p))
+	}
+}
+
+func badError(path *C.char) (*store, error) {
+	db := C.st_open(path)
+	if C.st_get(db, path) < 0 {
+		C.st_close(db)
+		return nil, errors.New(C.GoString(C.st_error(db)))
+	}
+	return &store{ptr: db}, nil
+}
+
+func goodError(path *C.char) (*store, error) {
+	db := C.st_open(path)
+	if C.st_get(db, path) < 0 {
+		err := errors.New(C.GoString(C.st_error(db)))
+		C.st_close(db)
+		return nil, err
+	}
+	return &store{ptr: db}, nil
+}
+
+type result struct{ data []byte }
+
+func badView(s *store, r *result) {
+	p := C.st_dump(s.ptr)
+	r.data = unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p))
+	C.free(unsafe.Pointer(p))
+}
+
+func goodView(s *store, r *result) {
+	p := C.st_dump(s.ptr)
+	r.data = C.GoBytes(unsafe.Pointer(p), C.int(C.strlen(p)))
+	C.free(unsafe.Pointer(p))
+}
