@@ -5,6 +5,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,8 +24,8 @@ type fieldStore struct {
 
 // check reports an allocation that is not freed.
 func (c *checker) check(u *uses.Unit, a allocation) {
-	if c.runsOnce(u) && u.Loop(a.call) == nil {
-		return // it ends with the process
+	if c.runsOnce(u) && u.Loop(a.call) == nil || c.saidToGo(a) {
+		return // it ends with the process, or somebody else frees it
 	}
 	if a.out != nil {
 		if fate := u.Fate(a.out, false, c.calls); !fate.Has(uses.Frees, uses.Keeps, uses.Leaves) && !u.IsResult(a.out) {
@@ -44,7 +45,9 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		}
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
 	case uses.Keeps:
-		c.put(a, use)
+		if !exported(u) { // what it stores is for C
+			c.put(a, use)
+		}
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
 		if c.field(u, a, fate) {
@@ -56,13 +59,24 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 				c.checkList(u, a, fate)
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
-			case use.C != "":
+			case use.C != "" && !exported(u) && !c.keptByPackage(u, use.Var):
 				c.put(a, use)
 			}
 			return
 		}
 		c.checkVar(u, a, use, fate)
 	}
+}
+
+// elsewhere matches comments that say that somebody else frees what is allocated beside them.
+var elsewhere = regexp.MustCompile(`(?i)\b(freed|released|owned|deallocated) (\w+ )?(by|in|from|within)\b|\b(will free|takes ownership)\b`)
+
+// saidToGo reports whether a comment in the line of an allocation says that somebody else frees it.
+func (c *checker) saidToGo(a allocation) bool {
+	file, line := c.file(a.call.Pos()), c.Fset.Position(a.call.Pos()).Line
+	return file != nil && slices.ContainsFunc(file.Comments, func(g *ast.CommentGroup) bool {
+		return c.Fset.Position(g.Pos()).Line == line && elsewhere.MatchString(g.Text())
+	})
 }
 
 // runsOnce reports whether a unit runs once in a process: main, init, and what a sync.Once calls.
@@ -87,6 +101,31 @@ func (c *checker) runsOnce(u *uses.Unit) bool {
 		return true
 	}
 	return len(c.named[u.Obj]) > 0 && !slices.ContainsFunc(c.named[u.Obj], func(e ast.Expr) bool { return !once(e) })
+}
+
+// exported reports whether C calls a function.
+func exported(u *uses.Unit) bool {
+	d, ok := u.Node.(*ast.FuncDecl)
+	return ok && d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(l *ast.Comment) bool { return strings.HasPrefix(l.Text, "//export ") })
+}
+
+// keptByPackage reports whether a variable of the package gets a local one, such as a cache.
+func (c *checker) keptByPackage(u *uses.Unit, v types.Object) (found bool) {
+	u.Own(func(n ast.Node) {
+		s, ok := n.(*ast.AssignStmt)
+		if !ok || len(s.Lhs) != len(s.Rhs) {
+			return
+		}
+		for i, rhs := range s.Rhs {
+			lhs := s.Lhs[i]
+			if index, ok := lhs.(*ast.IndexExpr); ok {
+				lhs = index.X
+			}
+			to := c.pkg.ObjectOf(lhs)
+			found = found || c.pkg.ObjectOf(rhs) == v && to != nil && to.Parent() == c.pkg.Types.Scope()
+		}
+	})
+	return found
 }
 
 // ofPool reports whether a unit is the function that makes the values of a sync.Pool.
@@ -223,6 +262,9 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 		}
 		if !freed {
 			c.report(a, "never", "the result of %s is never freed", c.fix(u, a, use, fate))
+			return
+		}
+		if c.failed(u, end, use.Var) {
 			return
 		}
 		where := fmt.Sprintf("line %d", c.Fset.Position(end.Pos()).Line)

@@ -67,7 +67,7 @@ func (c *checker) checkGo(u *uses.Unit) {
 			c.checkDefer(u, n, report)
 		}
 	})
-	if d, ok := u.Node.(*ast.FuncDecl); ok && d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(l *ast.Comment) bool { return strings.HasPrefix(l.Text, "//export ") }) {
+	if exported(u) {
 		for _, p := range u.Params() {
 			for _, a := range c.aliases(u, p) {
 				ast.Inspect(u.Body, func(n ast.Node) bool {

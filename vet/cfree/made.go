@@ -93,6 +93,10 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 		ast.Inspect(s.Cond, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.BinaryExpr:
+				if n.Op == token.LOR { // v == nil || status != OK
+					x, ok := ast.Unparen(n.X).(*ast.BinaryExpr)
+					found = found || ok && types.ExprString(x.Y) == "nil" && c.whole(x.X) == v && !u.Mentions(n.Y, v)
+				}
 				if n.Op != token.LAND && n.Op != token.LOR && types.ExprString(n.Y) != "nil" { // the search knows nil
 					found = found || c.whole(n.X) == v || c.whole(n.Y) == v
 				}

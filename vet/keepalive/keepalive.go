@@ -180,6 +180,14 @@ func (c *checker) findOwners() {
 			}
 			if lit, ok := ast.Unparen(call.Args[1]).(*ast.FuncLit); ok {
 				c.finalLits[lit] = true
+				ast.Inspect(lit, func(n ast.Node) bool {
+					if call, ok := n.(*ast.CallExpr); ok {
+						if sel, ok := call.Fun.(*ast.SelectorExpr); ok && c.pkg.ObjectOf(sel.X) != nil && u.Within(c.pkg.ObjectOf(sel.X), lit) {
+							c.finals[c.pkg.Callee(call)] = true // a method of the object
+						}
+					}
+					return true
+				})
 			}
 			if id, ok := call.Args[1].(*ast.Ident); ok && id.Name == "nil" {
 				return
