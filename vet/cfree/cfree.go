@@ -183,7 +183,7 @@ func (c *checker) resultsOf(f *types.Func) (fact Results) {
 func (c *checker) findResults() bool {
 	found := false
 	for _, u := range c.units {
-		if u.Obj == nil {
+		if u.Obj == nil || withRelease(u.Obj) {
 			continue
 		}
 		for _, a := range c.allocations(u) {
@@ -211,6 +211,16 @@ func (c *checker) findResults() bool {
 		}
 	}
 	return found
+}
+
+// withRelease reports whether a function returns another function beside what it allocates, to free it with.
+func withRelease(f *types.Func) bool {
+	for v := range f.Signature().Results().Variables() {
+		if _, ok := v.Type().Underlying().(*types.Signature); ok {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *checker) exportFacts() {

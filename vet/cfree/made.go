@@ -133,6 +133,11 @@ func (c *checker) checkMethod(u *uses.Unit, call *ast.CallExpr, v types.Object, 
 			search.Stop[call] = true // something else may do so
 		case ok && sel.Sel.Name == method:
 			given = true
+			for n := u.Parent(sel); n != nil && n != u.Node; n = u.Parent(n) {
+				if _, deferred := n.(*ast.DeferStmt); deferred && n.Pos() < call.Pos() {
+					search.Stop[call] = true
+				}
+			}
 			search.Stop[id] = true
 		case !ok:
 			if conv, is := u.Parent(id).(*ast.CallExpr); !is || !c.pkg.IsConversion(conv) {

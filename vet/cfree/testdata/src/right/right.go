@@ -14,11 +14,15 @@ int when_done(int stream, release f, void *data);
 void done(void *data);
 void put_back(char *text);
 char *append_text(char *buffer, const char *text);
+void text_of(box *b, char **text);
 box *box_of(void *definition);
 */
 import "C"
 
 import (
+	"errors"
+	"runtime"
+	"runtime/cgo"
 	"sync"
 	"unsafe"
 )
@@ -156,3 +160,74 @@ func (t *table) open(name string) {
 }
 
 func (t *table) close(name string) { C.free(unsafe.Pointer(t.rows[name].ptr)) }
+
+// What comes with the function that frees it.
+func text(s string) (*C.char, func()) {
+	p := C.CString(s)
+	return p, func() { C.free(unsafe.Pointer(p)) }
+}
+
+func withText(s string) {
+	p, free := text(s)
+	defer free()
+	C.say(p)
+}
+
+//export newEntry
+func newEntry(e *C.entry, s *C.char) { e.text = C.CString(C.GoString(s)) }
+
+var cache = map[string]*C.entry{}
+
+func cached(s string) *C.entry {
+	e := (*C.entry)(C.calloc(1, C.sizeof_entry))
+	e.text = C.CString(s)
+	cache[s] = e
+	return e
+}
+
+func elsewhere(s string) {
+	C.say(C.CString(s)) // freed by the library
+	C.say(C.CString(s)) // want `never freed: nothing has it`
+}
+
+// A pinner and handles that are given up in time, and those that are not.
+func pinned(b []byte, h *holder) error {
+	var early, late runtime.Pinner
+	defer early.Unpin()
+	early.Pin(&b[0])
+	late.Pin(&b[0]) // want `late.Unpin is not called on the way`
+	if C.play(unsafe.Pointer(&b[0]), 1) == 0 {
+		return errPlay
+	}
+	late.Unpin()
+	kept, lost := cgo.NewHandle(h), cgo.NewHandle(h)
+	if C.number(nil, C.int(kept)) == 0 {
+		kept.Delete()
+		lost.Delete()
+		return errPlay
+	}
+	return nil
+}
+
+var errPlay = errors.New("play")
+
+func handle(h *holder) error {
+	x := cgo.NewHandle(h) // want `x.Delete is not called on the way`
+	if C.number(nil, C.int(x)) == 0 {
+		return errPlay
+	}
+	if C.number(nil, C.int(x)) == 1 {
+		x.Delete()
+		return errPlay
+	}
+	return nil
+}
+
+// A defer of what is nil yet.
+func early(b *C.box) {
+	var p, q *C.char
+	defer C.free(unsafe.Pointer(p)) // want `the defer frees what p has here, which is nil`
+	defer func() { C.free(unsafe.Pointer(q)) }()
+	C.text_of(b, &p)
+	C.text_of(b, &q)
+}
