@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -458,7 +459,7 @@ func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) 
 		Message: "free it when the function returns",
 		TextEdits: append(edits, analysis.TextEdit{
 			Pos: s.End(), End: s.End(),
-			NewText: []byte(c.indent(s) + "defer C.free(" + arg + ")"),
+			NewText: []byte(analyzer.Indent(c.Pass, s) + "defer C.free(" + arg + ")"),
 		}),
 	}}
 }

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -88,7 +89,7 @@ func (c *checker) fixDropped(u *uses.Unit, a allocation) []analysis.SuggestedFix
 	if !ok {
 		return nil
 	}
-	v, indent := c.newName(u, a.call.Args[0]), c.indent(s)
+	v, indent := c.newName(u, a.call.Args[0]), analyzer.Indent(c.Pass, s)
 	text, free := fmt.Sprintf("%s := %s", v, types.ExprString(a.call)), fmt.Sprintf("C.free(unsafe.Pointer(%s))", v)
 	message := "free it when the function returns"
 	if u.Loop(s) == nil {

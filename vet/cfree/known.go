@@ -113,8 +113,3 @@ func importsUnsafe(f *ast.File) bool {
 	}
 	return false
 }
-
-// indent returns the break in front of a statement and the tabs behind it, as gofmt writes them.
-func (c *checker) indent(s ast.Stmt) string {
-	return "\n" + strings.Repeat("\t", c.Fset.PositionFor(s.Pos(), false).Column-1)
-}

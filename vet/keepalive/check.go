@@ -8,10 +8,10 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
-	"strings"
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -311,7 +311,7 @@ func (c *checker) fix(f finding) []analysis.SuggestedFix {
 		return nil
 	}
 	keep := "runtime.KeepAlive(" + f.root.Name() + ")"
-	indent := "\n" + strings.Repeat("\t", c.Fset.PositionFor(s.Pos(), false).Column-1)
+	indent := analyzer.Indent(c.Pass, s)
 	edit := analysis.TextEdit{Pos: s.End(), End: s.End(), NewText: []byte(indent + keep)}
 	switch s.(type) {
 	case *ast.ExprStmt, *ast.AssignStmt, *ast.DeclStmt:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"os"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -100,6 +101,18 @@ func doc(file, name string) string {
 // Report reports a finding of that kind at a node.
 func Report(pass *analysis.Pass, n ast.Node, kind, format string, args ...any) {
 	pass.Report(analysis.Diagnostic{Pos: n.Pos(), End: n.End(), Category: kind, Message: fmt.Sprintf(format, args...)})
+}
+
+// Indent returns a break and what stands in front of a statement in its line, or tabs as gofmt writes them.
+func Indent(pass *analysis.Pass, n ast.Node) string {
+	pos := pass.Fset.PositionFor(n.Pos(), false)
+	start := pos.Offset - pos.Column + 1
+	if text, err := os.ReadFile(pos.Filename); err == nil && pos.Offset <= len(text) {
+		if prefix := string(text[start:pos.Offset]); strings.TrimSpace(prefix) == "" {
+			return "\n" + prefix
+		}
+	}
+	return "\n" + strings.Repeat("\t", pos.Column-1)
 }
 
 // Imports reports whether a package imports the one of that path.

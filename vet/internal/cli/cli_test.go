@@ -81,6 +81,44 @@ func TestFix(t *testing.T) {
 	}
 }
 
+// TestMany has sixty findings of one cause, which are one line, and one fix for all.
+func TestMany(t *testing.T) {
+	dir := t.TempDir()
+	var text strings.Builder
+	text.WriteString("package many\n\n// #include <stdlib.h>\nimport \"C\"\n\nimport \"unsafe\"\n\nvar _ unsafe.Pointer\n")
+	for i := range 60 {
+		fmt.Fprintf(&text, "\nfunc look%d(s string) int {\n\treturn int(C.look(C.CString(s)))\n}\n", i)
+	}
+	for name, text := range map[string]string{"go.mod": "module example.com/many\n\ngo 1.21\n", "many.go": text.String()} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	if code, stdout, _ := run("-cfree", "."); code != 1 || strings.Count(stdout, "\n") != 1 || !strings.HasSuffix(stdout, ", and so in 59 more places of this file\n") {
+		t.Errorf("exit code %d, and\n%s", code, stdout)
+	}
+	if code, stdout, _ := run("-cfree", "-fix", "."); code != 0 {
+		t.Errorf("exit code %d behind the fix, and\n%s", code, stdout)
+	}
+	if got, err := os.ReadFile("many.go"); strings.Count(string(got), "defer C.free(") != 60 {
+		t.Errorf("the fix has written %s, %v", got, err)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if code, stdout, stderr := run("version"); code != 0 || !strings.HasPrefix(stdout, "cheapvet ") || stderr != "" {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
+	}
+}
+
+func TestWithoutGo(t *testing.T) {
+	t.Setenv("PATH", "")
+	if code, _, stderr := run(leaky); code != 2 || stderr != "cheapvet: the command go is not in PATH: cheapvet needs it to list packages\n" {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
 func TestSARIF(t *testing.T) {
 	code, stdout, stderr := run("-sarif", leaky)
 	if code != 0 || stderr != "" {
