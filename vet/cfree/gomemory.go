@@ -212,6 +212,11 @@ func (c *checker) stringData(e ast.Expr) string {
 			return ""
 		}
 		if types.ExprString(call.Fun) == "unsafe.StringData" && c.isUnsafe(call) {
+			for _, value := range append(c.pkg.Values(c.pkg.ObjectOf(call.Args[0])), call.Args[0]) {
+				if v := c.pkg.Info.Types[value].Value; v != nil && strings.Contains(v.ExactString(), `\x00`) || strings.Contains(types.ExprString(value), `\x00`) {
+					return "" // it ends with a zero
+				}
+			}
 			return types.ExprString(call.Args[0])
 		}
 		if !c.pkg.IsConversion(call) {

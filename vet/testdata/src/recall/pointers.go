@@ -128,6 +128,12 @@ func goodNoZero(s *store, key string) int {
 	return int(C.st_put(s.ptr, unsafe.Pointer(unsafe.StringData(key)), C.size_t(len(key))))
 }
 
+func goodZero(s *store, key string) int {
+	key += "\x00"
+	return int(C.st_get(s.ptr, (*C.char)(unsafe.Pointer(unsafe.StringData(key))))) +
+		int(C.st_get(s.ptr, (*C.char)(unsafe.Pointer(unsafe.StringData("a\x00")))))
+}
+
 func badCount(s *store, pairs int) {
 	p := (*C.st_pair)(C.malloc(C.size_t(pairs)))
 	defer C.free(unsafe.Pointer(p))
