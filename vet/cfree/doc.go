@@ -32,7 +32,7 @@
 //
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it.
-//   - path: it is freed, but not on the way to this return; or Unpin, or Delete of a cgo.Handle, is not called there.
+//   - path: it is freed, but not on the way to this return.
 //   - object: what C has made is released on other ways, or by a method of the type around it, but not at this return.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
@@ -44,8 +44,8 @@
 //   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a
 //     finalizer frees as well. That is looked at for each variable that a function of C with a name such as free, destroy
 //     or delete is given, and for methods that do nothing but pass a field to such a function.
-//   - after: memory is used when it is freed, also through a slice or a string over it, a function literal that outlives
-//     a defer, or by C, which keeps it as its comment says.
+//   - after: memory is used when it is freed, also through a slice or a string over it, or a function literal that
+//     outlives a defer.
 //   - early: a defer frees a variable that is nil there, and gets its value later by its address.
 //   - wrong: C.free gets memory of Go, what belongs to something else, or what another function has to release.
 //   - size: the block for n elements has n bytes.

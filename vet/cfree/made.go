@@ -10,15 +10,14 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
-	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
-// makes matches the names of functions of C whose result somebody has to release.
+// makesObject matches the names of functions of C whose result somebody has to release.
 var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|start|connect|begin|prepare)`)
 
 // checkObjects reports what a function of C has made, where the function releases it, or puts it into a field which the package releases,
-// but not on the way to some return; and the same for handles and pinners.
+// but not on the way to some return.
 func (c *checker) checkObjects(u *uses.Unit) {
 	u.Own(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -26,17 +25,8 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			return
 		}
 		name := c.pkg.C(call.Fun)
-		switch f := c.pkg.Callee(call); {
-		case name != "":
-			if makesObject.MatchString(name) && !lends.MatchString(name) && !c.pkg.Allocates(name) && !c.pkg.IsConversion(call) && !c.pkg.Declared(name).Borrowed() {
-				c.checkObject(u, call, name)
-			}
-		case source.IsFunc(f, "runtime/cgo", "NewHandle"):
-			c.checkMethod(u, call, c.pkg.Receiver(call), "Delete", true)
-		case f != nil && f.Name() == "Pin" && f.Pkg() != nil && f.Pkg().Path() == "runtime":
-			if sel, ok := call.Fun.(*ast.SelectorExpr); ok {
-				c.checkMethod(u, call, c.pkg.ObjectOf(sel.X), "Unpin", false)
-			}
+		if makesObject.MatchString(name) && !lends.MatchString(name) && !c.pkg.Allocates(name) && !c.pkg.IsConversion(call) && !c.pkg.Declared(name).Borrowed() {
+			c.checkObject(u, call, name)
 		}
 	})
 }
@@ -111,49 +101,4 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 		})
 	}
 	return found
-}
-
-// checkMethod reports a return behind a call of NewHandle or Pin at which a variable was not given up, while it is given up on another
-// way. What C keeps has to live on, so that for a handle only returns with an error count.
-func (c *checker) checkMethod(u *uses.Unit, call *ast.CallExpr, v types.Object, method string, errors bool) {
-	if v == nil || !u.Local(v) {
-		return
-	}
-	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
-	given := false
-	ast.Inspect(u.Body, func(n ast.Node) bool {
-		id, ok := n.(*ast.Ident)
-		if !ok || c.pkg.Info.Uses[id] != v {
-			return true
-		}
-		sel, ok := u.Parent(id).(*ast.SelectorExpr)
-		switch {
-		case u.Lit(id.Pos()) != nil:
-			search.Err, given = nil, false
-			search.Stop[call] = true // something else may do so
-		case ok && sel.Sel.Name == method:
-			given = true
-			for n := u.Parent(sel); n != nil && n != u.Node; n = u.Parent(n) {
-				if _, deferred := n.(*ast.DeferStmt); deferred && n.Pos() < call.Pos() {
-					search.Stop[call] = true
-				}
-			}
-			search.Stop[id] = true
-		case !ok:
-			if conv, is := u.Parent(id).(*ast.CallExpr); !is || !c.pkg.IsConversion(conv) {
-				search.Stop[id] = true
-			}
-		}
-		return true
-	})
-	if !given || search.Stop[call] {
-		return
-	}
-	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (!errors || len(ret.Results) > 0 && c.isError(u, ret)) {
-		c.Report(analysis.Diagnostic{
-			Pos: call.Pos(), End: call.End(), Category: "path",
-			Message: fmt.Sprintf("%s.%s is not called on the way to the return in line %d", v.Name(), method, c.Fset.Position(ret.Pos()).Line),
-			Related: []analysis.RelatedInformation{{Pos: ret.Pos(), Message: "it is not called when the function returns here"}},
-		})
-	}
 }

@@ -166,9 +166,6 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, a alias) touch {
 		case p.Fun == e:
 		case name != "" && !c.pkg.Releases(name):
 			t.how = "passed to C." + name
-			if i := slices.Index(p.Args, e); i > 0 && c.pkg.Declared(name).KeepsNamed(i) {
-				t.how, t.obj = "kept", p.Args[0]
-			}
 		case c.pkg.IsConversion(p) && u.Copies(p), f != nil && f.Name() == "copy":
 			t.how = "read"
 		}
@@ -254,11 +251,6 @@ func (c *checker) checkTouch(u *uses.Unit, r release, a alias, t touch, defs []a
 			return false
 		}
 		return c.reportUse(r, t.node, "%s points into %s, which line %d frees", types.ExprString(t.obj), r.v.Name(), line)
-	case t.how == "kept":
-		if c.released(u, t.obj) || !deferred && !c.reaches(u, t.node, r.at, defs) {
-			return false
-		}
-		return c.reportUse(r, t.node, "C keeps %s, which line %d frees", r.v.Name(), line)
 	case deferred:
 		if t.how != "returned" || !c.reaches(u, r.at, t.node, defs) {
 			return false
@@ -338,20 +330,6 @@ func (c *checker) stores(u *uses.Unit, to ast.Expr, but ast.Node) (list []ast.No
 		}
 	})
 	return list
-}
-
-// released reports whether a unit releases what an expression names.
-func (c *checker) released(u *uses.Unit, e ast.Expr) (found bool) {
-	text := types.ExprString(e)
-	ast.Inspect(u.Body, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" && c.pkg.Releases(c.pkg.C(call.Fun)) {
-			for _, arg := range call.Args {
-				found = found || types.ExprString(arg) == text
-			}
-		}
-		return !found
-	})
-	return found
 }
 
 // madeBy reports whether a variable has nothing but the result of a function of C whose name begins with a prefix.

@@ -264,7 +264,7 @@ func (p *Package) FreesArg(name string, index int) bool {
 // says so.
 func (p *Package) KeepsArg(name string, index int) bool {
 	f := p.cused[name]
-	return index < len(f.Keeps) && f.Keeps[index] || libc.MatchString(name) || keeping.MatchString(name) || p.Declared(name).Keeps(index)
+	return index < len(f.Keeps) && f.Keeps[index] || libc.MatchString(name) || p.Declared(name).Keeps(index)
 }
 
 // ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.
@@ -288,9 +288,6 @@ func (p *Package) Releases(name string) bool {
 var allocators = map[string]bool{
 	"CString": true, "CBytes": true, "malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true, "aligned_alloc": true,
 }
-
-// keeping matches the names of functions that keep what they are given until they are told otherwise.
-var keeping = regexp.MustCompile(`(?i)((^|[^nde])register|set_?(opaque|user_?(data|pointer)|private))`)
 
 // libc matches the functions of the C library that keep what they are given, by the standard.
 var libc = regexp.MustCompile(`^(putenv|setv?buf(fer)?|openlog|sigaltstack|pthread_setspecific|t(search|find)|hsearch|initstate)$`)

@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
-	"regexp"
 	"slices"
 )
 
@@ -186,9 +185,6 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 	return u.within(p, at)
 }
 
-// containerName matches the names of functions of C that put an object into another one, which owns it.
-var containerName = regexp.MustCompile(`(?i)(add|insert|append|prepend|push|attach|pack)`)
-
 // handle returns what a call of C does to an object that is given it as x.f, if it frees that or takes it over. What a method does
 // to a field of its receiver does not count.
 func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
@@ -214,7 +210,7 @@ func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
 			return use, false
 		case u.FreesArg(name, index):
 			return Use{Role: Frees, Node: call}, true
-		case u.KeepsArg(name, index), index > 0 && containerName.MatchString(name):
+		case u.KeepsArg(name, index):
 			return Use{Role: Keeps, Node: call}, true
 		}
 		return use, false

@@ -20,9 +20,6 @@ box *box_of(void *definition);
 import "C"
 
 import (
-	"errors"
-	"runtime"
-	"runtime/cgo"
 	"sync"
 	"unsafe"
 )
@@ -188,39 +185,6 @@ func cached(s string) *C.entry {
 func elsewhere(s string) {
 	C.say(C.CString(s)) // freed by the library
 	C.say(C.CString(s)) // want `never freed: nothing has it`
-}
-
-// A pinner and handles that are given up in time, and those that are not.
-func pinned(b []byte, h *holder) error {
-	var early, late runtime.Pinner
-	defer early.Unpin()
-	early.Pin(&b[0])
-	late.Pin(&b[0]) // want `late.Unpin is not called on the way`
-	if C.play(unsafe.Pointer(&b[0]), 1) == 0 {
-		return errPlay
-	}
-	late.Unpin()
-	kept, lost := cgo.NewHandle(h), cgo.NewHandle(h)
-	if C.number(nil, C.int(kept)) == 0 {
-		kept.Delete()
-		lost.Delete()
-		return errPlay
-	}
-	return nil
-}
-
-var errPlay = errors.New("play")
-
-func handle(h *holder) error {
-	x := cgo.NewHandle(h) // want `x.Delete is not called on the way`
-	if C.number(nil, C.int(x)) == 0 {
-		return errPlay
-	}
-	if C.number(nil, C.int(x)) == 1 {
-		x.Delete()
-		return errPlay
-	}
-	return nil
 }
 
 // A defer of what is nil yet.
