@@ -13,7 +13,6 @@ func badFreeGo(s *store, n int) {
 	C.st_put(s.ptr, unsafe.Pointer(&b[0]), C.size_t(n))
 	C.free(unsafe.Pointer(&b[0]))
 }
-
 func goodFreeGo(s *store, n int) {
 	b := C.CBytes(make([]byte, n))
 	C.st_put(s.ptr, b, C.size_t(n))
@@ -26,7 +25,6 @@ func badInterior(s *store) {
 	C.st_put(s.ptr, p, 8)
 	C.free(p)
 }
-
 func goodInterior(s *store) {
 	p := C.malloc(64)
 	q := unsafe.Add(p, 8)
@@ -39,20 +37,10 @@ func badBorrowed(s *store) error {
 	defer C.free(unsafe.Pointer(p))
 	return errors.New(C.GoString(p))
 }
-
 func goodBorrowed(s *store) error { return errors.New(C.GoString(C.st_error(s.ptr))) }
 
-func badMismatch(path *C.char) {
-	db := C.st_open(path)
-	C.st_get(db, path)
-	C.free(unsafe.Pointer(db))
-}
-
-func goodMismatch(path *C.char) {
-	db := C.st_open(path)
-	C.st_get(db, path)
-	C.st_close(db)
-}
+func badMismatch(path *C.char)  { db := C.st_open(path); C.st_get(db, path); C.free(unsafe.Pointer(db)) }
+func goodMismatch(path *C.char) { db := C.st_open(path); C.st_get(db, path); C.st_close(db) }
 
 func badDeferred(s *store, key string) error {
 	p := C.CString(key)
@@ -63,7 +51,6 @@ func badDeferred(s *store, key string) error {
 	}
 	return nil
 }
-
 func goodDeferred(s *store, key string) error {
 	p := C.CString(key)
 	defer func() { C.free(unsafe.Pointer(p)) }()
@@ -82,7 +69,6 @@ func badBranches(s *store, key string) {
 	}
 	C.free(unsafe.Pointer(p))
 }
-
 func goodBranches(s *store, key string) {
 	p := C.CString(key)
 	if C.st_get(s.ptr, p) < 0 {
@@ -99,7 +85,6 @@ func badAlias(s *store, key string) {
 	C.free(unsafe.Pointer(p))
 	C.free(q)
 }
-
 func goodAlias(s *store, key string) {
 	p := C.CString(key)
 	q := unsafe.Pointer(p)
@@ -114,7 +99,6 @@ func badLoop(s *store, key string) {
 		C.free(unsafe.Pointer(p))
 	}
 }
-
 func goodLoop(s *store, key string) {
 	for range 3 {
 		p := C.CString(key)
@@ -123,16 +107,8 @@ func goodLoop(s *store, key string) {
 	}
 }
 
-func badAdopted(s *store) {
-	p := C.malloc(64)
-	defer C.free(p)
-	C.st_adopt(s.ptr, p)
-}
-
-func goodAdopted(s *store) {
-	p := C.malloc(64)
-	C.st_adopt(s.ptr, p)
-}
+func badAdopted(s *store)  { p := C.malloc(64); defer C.free(p); C.st_adopt(s.ptr, p) }
+func goodAdopted(s *store) { p := C.malloc(64); C.st_adopt(s.ptr, p) }
 
 func badMoved(s *store) {
 	p := C.malloc(8)
@@ -140,7 +116,6 @@ func badMoved(s *store) {
 	C.st_put(s.ptr, q, 64)
 	C.free(p)
 }
-
 func goodMoved(s *store) {
 	p := C.malloc(8)
 	q := C.realloc(p, 64)
@@ -151,16 +126,8 @@ func goodMoved(s *store) {
 	C.free(q)
 }
 
-func badReturned(s *store) *C.char {
-	p := C.st_dump(s.ptr)
-	defer C.free(unsafe.Pointer(p))
-	return p
-}
-
-func goodReturned(s *store) *C.char {
-	p := C.st_dump(s.ptr)
-	return p
-}
+func badReturned(s *store) *C.char  { p := C.st_dump(s.ptr); defer C.free(unsafe.Pointer(p)); return p }
+func goodReturned(s *store) *C.char { p := C.st_dump(s.ptr); return p }
 
 func badString(s *store) string {
 	p := C.st_dump(s.ptr)
@@ -168,7 +135,6 @@ func badString(s *store) string {
 	C.free(unsafe.Pointer(p))
 	return text
 }
-
 func goodString(s *store) string {
 	p := C.st_dump(s.ptr)
 	text := string(unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p)))
@@ -181,7 +147,6 @@ func badKept(s *store, label string) {
 	defer C.free(unsafe.Pointer(p))
 	C.st_set_label(s.ptr, p)
 }
-
 func goodKept(s *store, label string) func() {
 	p := C.CString(label)
 	C.st_set_label(s.ptr, p)
@@ -195,7 +160,6 @@ func badKey(s *store) string {
 	C.st_iter_free(it)
 	return C.GoString(key)
 }
-
 func goodKey(s *store) string {
 	it := C.st_iter_new(s.ptr)
 	C.st_iter_next(it)
@@ -209,7 +173,6 @@ func badGoroutine(s *store, key string) {
 	defer C.free(unsafe.Pointer(p))
 	go func() { C.st_get(s.ptr, p) }()
 }
-
 func goodGoroutine(s *store, key string) {
 	p := C.CString(key)
 	defer C.free(unsafe.Pointer(p))
@@ -226,7 +189,6 @@ func badClosure(s *store, key string) func() int {
 	defer C.free(unsafe.Pointer(p))
 	return func() int { return int(C.st_get(s.ptr, p)) }
 }
-
 func goodClosure(s *store, key string) func() int {
 	return func() int {
 		p := C.CString(key)
@@ -243,7 +205,6 @@ func badError(path *C.char) (*store, error) {
 	}
 	return &store{ptr: db}, nil
 }
-
 func goodError(path *C.char) (*store, error) {
 	db := C.st_open(path)
 	if C.st_get(db, path) < 0 {
@@ -261,7 +222,6 @@ func badView(s *store, r *result) {
 	r.data = unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p))
 	C.free(unsafe.Pointer(p))
 }
-
 func goodView(s *store, r *result) {
 	p := C.st_dump(s.ptr)
 	r.data = C.GoBytes(unsafe.Pointer(p), C.int(C.strlen(p)))

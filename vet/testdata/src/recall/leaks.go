@@ -15,7 +15,6 @@ var errStore = errors.New("store")
 type store struct{ ptr *C.st }
 
 func badGetter(s *store) string { return C.GoString(C.st_dump(s.ptr)) }
-
 func goodGetter(s *store) string {
 	p := C.st_dump(s.ptr)
 	defer C.free(unsafe.Pointer(p))
@@ -31,7 +30,6 @@ func badContinue(s *store, keys []string) {
 		C.free(unsafe.Pointer(p))
 	}
 }
-
 func goodContinue(s *store, keys []string) {
 	for _, k := range keys {
 		p := C.CString(k)
@@ -53,7 +51,6 @@ func badRetry(s *store, key string) bool {
 	}
 	return false
 }
-
 func goodRetry(s *store, key string) bool {
 	p := C.CString(key)
 	for range 3 {
@@ -76,7 +73,6 @@ func badSwitch(s *store, key string) error {
 	C.free(unsafe.Pointer(p))
 	return nil
 }
-
 func goodSwitch(s *store, key string) error {
 	p := C.CString(key)
 	switch C.st_get(s.ptr, p) {
@@ -97,7 +93,6 @@ func badReassign(s *store, key string) {
 	C.st_get(s.ptr, p)
 	C.free(unsafe.Pointer(p))
 }
-
 func goodReassign(s *store, key string) {
 	var p *C.char
 	if key == "" {
@@ -117,7 +112,6 @@ func badDeferEarly(s *store, key string) {
 		C.st_get(s.ptr, p)
 	}
 }
-
 func goodDeferEarly(s *store, key string) {
 	p := C.CString(key)
 	defer func() { C.free(unsafe.Pointer(p)) }()
@@ -138,7 +132,6 @@ func badRealloc(s *store, n int) error {
 	C.free(p)
 	return nil
 }
-
 func goodRealloc(s *store, n int) error {
 	p := C.malloc(8)
 	C.st_put(s.ptr, p, 8)
@@ -167,7 +160,6 @@ func (n *names) Close() {
 }
 
 func (n *names) badMapSet(key, value string) { n.byKey[key] = C.CString(value) }
-
 func (n *names) goodMapSet(key, value string) {
 	if p, ok := n.byKey[key]; ok {
 		C.free(unsafe.Pointer(p))
@@ -175,15 +167,10 @@ func (n *names) goodMapSet(key, value string) {
 	n.byKey[key] = C.CString(value)
 }
 
-func (n *names) badMapDelete(key string) { delete(n.byKey, key) }
-
-func (n *names) goodMapDelete(key string) {
-	C.free(unsafe.Pointer(n.byKey[key]))
-	delete(n.byKey, key)
-}
+func (n *names) badMapDelete(key string)  { delete(n.byKey, key) }
+func (n *names) goodMapDelete(key string) { C.free(unsafe.Pointer(n.byKey[key])); delete(n.byKey, key) }
 
 func (n *names) badTruncate() { n.list = n.list[:0] }
-
 func (n *names) goodTruncate() {
 	for _, p := range n.list {
 		C.free(unsafe.Pointer(p))
@@ -200,7 +187,6 @@ func badElements(s *store, keys []string) {
 	}
 	C.st_put_list(s.ptr, list, C.size_t(len(keys)))
 }
-
 func goodElements(s *store, keys []string) {
 	list := (**C.char)(C.calloc(C.size_t(len(keys)), C.size_t(unsafe.Sizeof(uintptr(0)))))
 	defer C.free(unsafe.Pointer(list))
@@ -218,7 +204,6 @@ func badStructField(s *store, key string) {
 	C.st_put_pair(s.ptr, p)
 	C.free(unsafe.Pointer(p))
 }
-
 func goodStructField(s *store, key string) {
 	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
 	p.key = C.CString(key)
@@ -227,11 +212,7 @@ func goodStructField(s *store, key string) {
 	C.free(unsafe.Pointer(p))
 }
 
-func badGo(s *store, key string) {
-	p := C.CString(key)
-	go func() { C.st_get(s.ptr, p) }()
-}
-
+func badGo(s *store, key string) { p := C.CString(key); go func() { C.st_get(s.ptr, p) }() }
 func goodGo(s *store, key string) {
 	p := C.CString(key)
 	go func() {
@@ -250,7 +231,6 @@ func badIterator(s *store, key string) bool {
 	C.st_iter_free(it)
 	return false
 }
-
 func goodIterator(s *store, key string) bool {
 	it := C.st_iter_new(s.ptr)
 	defer C.st_iter_free(it)
@@ -269,7 +249,6 @@ func badErrorOut(s *store) error {
 	}
 	return nil
 }
-
 func goodErrorOut(s *store) error {
 	var message *C.char
 	if C.st_sync(s.ptr, &message) != 0 {
@@ -283,7 +262,6 @@ func badLiteral(s *store, key string) {
 	pair := C.st_pair{key: C.CString(key)}
 	C.st_put_pair(s.ptr, &pair)
 }
-
 func goodLiteral(s *store, key string) {
 	pair := C.st_pair{key: C.CString(key)}
 	C.st_put_pair(s.ptr, &pair)
@@ -301,7 +279,6 @@ func badOpen(path string) (int, error) {
 	C.st_close(db)
 	return int(n), nil
 }
-
 func goodOpen(path string) (int, error) {
 	p := C.CString(path)
 	defer C.free(unsafe.Pointer(p))
@@ -328,7 +305,6 @@ func badFile(path string) error {
 	C.fclose(f)
 	return nil
 }
-
 func goodFile(path string) error {
 	p, mode := C.CString(path), C.CString("r")
 	defer C.free(unsafe.Pointer(p))

@@ -17,7 +17,6 @@ func badBytes(n C.int) []byte {
 	C.free(p)
 	return C.GoBytes(p, n)
 }
-
 func goodBytes(n C.int) []byte {
 	p := C.malloc(C.size_t(n))
 	C.memset(p, 1, C.size_t(n))
@@ -26,12 +25,7 @@ func goodBytes(n C.int) []byte {
 	return b
 }
 
-func badDump(s *store) string {
-	p := C.st_dump(s.ptr)
-	C.free(unsafe.Pointer(p))
-	return C.GoString(p)
-}
-
+func badDump(s *store) string { p := C.st_dump(s.ptr); C.free(unsafe.Pointer(p)); return C.GoString(p) }
 func goodDump(s *store) string {
 	p := C.st_dump(s.ptr)
 	defer C.free(unsafe.Pointer(p))
@@ -45,7 +39,6 @@ func badOrder(s *store, key string) {
 	C.free(unsafe.Pointer(p))
 	C.free(unsafe.Pointer(p.key))
 }
-
 func goodOrder(s *store, key string) {
 	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
 	p.key = C.CString(key)
@@ -60,7 +53,6 @@ func badSlice(s *store) []byte {
 	defer C.free(unsafe.Pointer(p))
 	return unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p))
 }
-
 func goodSlice(s *store) []byte {
 	p := C.st_dump(s.ptr)
 	defer C.free(unsafe.Pointer(p))
@@ -95,7 +87,6 @@ func badAddress(s *store, n int) {
 	a := uintptr(unsafe.Pointer(&b[0]))
 	C.st_set_hook(s.ptr, C.uintptr_t(a))
 }
-
 func goodAddress(s *store, n int) {
 	b := make([]byte, n)
 	a := uintptr(unsafe.Pointer(&b[0]))
@@ -123,10 +114,7 @@ func newGood() *goodCloser {
 	return d
 }
 
-func (d *goodCloser) Close() {
-	runtime.SetFinalizer(d, nil)
-	C.st_close(d.ptr)
-}
+func (d *goodCloser) Close() { runtime.SetFinalizer(d, nil); C.st_close(d.ptr) }
 
 func badPart(s *store, keys []string) error {
 	var list []*C.char
@@ -142,7 +130,6 @@ func badPart(s *store, keys []string) error {
 	}
 	return nil
 }
-
 func goodPart(s *store, keys []string) error {
 	var list []*C.char
 	defer func() {
@@ -167,7 +154,6 @@ func badRounds(s *store, in <-chan string) {
 		C.st_get(s.ptr, p)
 	}
 }
-
 func goodRounds(s *store, in <-chan string) {
 	for k := range in {
 		func() {
@@ -178,10 +164,7 @@ func goodRounds(s *store, in <-chan string) {
 	}
 }
 
-func (s *store) Close() {
-	C.st_close(s.ptr)
-	s.ptr = nil
-}
+func (s *store) Close() { C.st_close(s.ptr); s.ptr = nil }
 
 func badConstructor(path, key *C.char) (*store, error) {
 	db := C.st_open(path)
@@ -190,7 +173,6 @@ func badConstructor(path, key *C.char) (*store, error) {
 	}
 	return &store{ptr: db}, nil
 }
-
 func goodConstructor(path, key *C.char) (*store, error) {
 	db := C.st_open(path)
 	if db == nil {
@@ -207,12 +189,8 @@ type label struct{ text *C.char }
 
 func (l *label) Close() { C.free(unsafe.Pointer(l.text)) }
 
-func (l *label) badSet(s string) { l.text = C.CString(s) }
-
-func (l *label) goodSet(s string) {
-	C.free(unsafe.Pointer(l.text))
-	l.text = C.CString(s)
-}
+func (l *label) badSet(s string)  { l.text = C.CString(s) }
+func (l *label) goodSet(s string) { C.free(unsafe.Pointer(l.text)); l.text = C.CString(s) }
 
 var badPool = sync.Pool{New: func() any { return C.malloc(4096) }}
 

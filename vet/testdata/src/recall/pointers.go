@@ -16,7 +16,6 @@ func badNumber(s *store) *hook {
 	C.st_set_hook(s.ptr, C.uintptr_t(uintptr(unsafe.Pointer(h))))
 	return h
 }
-
 func goodNumber(s *store) cgo.Handle {
 	h := cgo.NewHandle(&hook{})
 	C.st_set_hook(s.ptr, C.uintptr_t(h))
@@ -30,7 +29,6 @@ func badSelf(s *store) *view {
 	runtime.SetFinalizer(v, func(*view) { C.st_iter_free(v.ptr) })
 	return v
 }
-
 func goodSelf(s *store) *view {
 	v := &view{ptr: C.st_iter_new(s.ptr)}
 	runtime.SetFinalizer(v, func(v *view) { C.st_iter_free(v.ptr) })
@@ -42,7 +40,6 @@ func badBuffer(s *store, n int) []byte {
 	C.st_set_buffer(s.ptr, unsafe.Pointer(&b[0]), C.size_t(n))
 	return b
 }
-
 func goodBuffer(s *store, n int) []byte {
 	b := C.malloc(C.size_t(n))
 	C.st_set_buffer(s.ptr, b, C.size_t(n))
@@ -55,7 +52,6 @@ func badInC(s *store, key []byte) {
 	p.key = (*C.char)(unsafe.Pointer(&key[0]))
 	C.st_put_pair(s.ptr, p)
 }
-
 func goodInC(s *store, key []byte) {
 	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
 	defer C.free(unsafe.Pointer(p))
@@ -70,7 +66,6 @@ func badHandle(s *store) {
 	C.st_put(s.ptr, nil, 0)
 	C.st_set_hook(s.ptr, 0)
 }
-
 func goodHandle(s *store) {
 	h := cgo.NewHandle(&hook{})
 	defer h.Delete()
@@ -84,7 +79,6 @@ func badHandleAddress(s *store) cgo.Handle {
 	C.st_set_user(s.ptr, unsafe.Pointer(&h))
 	return h
 }
-
 func goodHandleAddress(s *store) (cgo.Handle, func()) {
 	h := cgo.NewHandle(&hook{})
 	p := (*C.uintptr_t)(C.malloc(C.sizeof_uintptr_t))
@@ -123,11 +117,9 @@ func (o *owner) goodChild() *goodChild {
 func badNoZero(s *store, key string) int {
 	return int(C.st_get(s.ptr, (*C.char)(unsafe.Pointer(unsafe.StringData(key)))))
 }
-
 func goodNoZero(s *store, key string) int {
 	return int(C.st_put(s.ptr, unsafe.Pointer(unsafe.StringData(key)), C.size_t(len(key))))
 }
-
 func goodZero(s *store, key string) int {
 	key += "\x00"
 	return int(C.st_get(s.ptr, (*C.char)(unsafe.Pointer(unsafe.StringData(key))))) +
@@ -140,7 +132,6 @@ func badCount(s *store, pairs int) {
 	clear(unsafe.Slice(p, pairs))
 	C.st_put_pair(s.ptr, p)
 }
-
 func goodCount(s *store, pairs int) {
 	p := (*C.st_pair)(C.malloc(C.size_t(pairs) * C.sizeof_st_pair))
 	defer C.free(unsafe.Pointer(p))
