@@ -112,12 +112,12 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 	add := func(call *ast.CallExpr, at ast.Node, late bool) {
 		name, arg := c.ends(call)
-		if v := c.whole(arg); name != "" && v != nil && (u.Local(v) || c.isParam(u, v)) {
+		if v := c.pkg.Variable(arg); name != "" && v != nil && (u.Local(v) || c.isParam(u, v)) {
 			list = append(list, release{call, name, at, late, false, v})
 		}
 		cname := c.pkg.C(call.Fun)
 		for i, arg := range call.Args {
-			if v := c.whole(arg); v != nil && name == "" && u.Local(v) && cname != "" && c.pkg.Declared(cname).Takes(i) {
+			if v := c.pkg.Variable(arg); v != nil && name == "" && u.Local(v) && cname != "" && c.pkg.Declared(cname).Takes(i) {
 				list = append(list, release{call, cname, at, late, true, v})
 			}
 		}
@@ -206,7 +206,7 @@ func (c *checker) once(u *uses.Unit) (name string, field bool) {
 		}
 		if n, arg := c.ends(call); n != "" {
 			switch v := types.Object(params[0]); v {
-			case c.whole(arg):
+			case c.pkg.Variable(arg):
 				name = n
 			case fieldOf(c.pkg, arg):
 				name, field = n, true
@@ -214,26 +214,6 @@ func (c *checker) once(u *uses.Unit) (name string, field bool) {
 		}
 	}
 	return name, field
-}
-
-// whole returns the variable whose value an expression is, perhaps converted, or nil.
-func (c *checker) whole(e ast.Expr) types.Object {
-	for {
-		switch x := ast.Unparen(e).(type) {
-		case *ast.CallExpr:
-			if !c.pkg.IsConversion(x) {
-				return nil
-			}
-			e = x.Args[0]
-		case *ast.Ident:
-			if v, ok := c.pkg.ObjectOf(x).(*types.Var); ok {
-				return v
-			}
-			return nil
-		default:
-			return nil
-		}
-	}
 }
 
 func (c *checker) isParam(u *uses.Unit, v types.Object) bool {

@@ -114,19 +114,8 @@ func (c *checker) fixDropped(u *uses.Unit, a allocation) []analysis.SuggestedFix
 
 // outer returns the call that has an expression, perhaps converted, as an argument, or nil.
 func (c *checker) outer(u *uses.Unit, e ast.Expr) *ast.CallExpr {
-	for {
-		switch p := u.Parent(e).(type) {
-		case *ast.ParenExpr:
-			e = p
-		case *ast.CallExpr:
-			if !c.pkg.IsConversion(p) {
-				return p
-			}
-			e = p
-		default:
-			return nil
-		}
-	}
+	call, _ := u.Parent(c.pkg.Dressed(e)).(*ast.CallExpr)
+	return call
 }
 
 // isPlain reports whether an expression is a literal, a variable or a field.

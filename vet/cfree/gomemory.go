@@ -1,7 +1,6 @@
 package cfree
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -9,17 +8,13 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/tools/go/analysis"
-
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
 // checkGo reports calls of C and assignments that give memory of Go to C, or memory of C to what must not have it.
 func (c *checker) checkGo(u *uses.Unit) {
-	report := func(n ast.Node, kind, format string, args ...any) {
-		c.Report(analysis.Diagnostic{Pos: n.Pos(), End: n.End(), Category: kind, Message: fmt.Sprintf(format, args...)})
-	}
 	pinned := false
 	u.Own(func(n ast.Node) {
 		sel, ok := n.(*ast.SelectorExpr)
@@ -32,20 +27,20 @@ func (c *checker) checkGo(u *uses.Unit) {
 			if name == "" || c.pkg.IsConversion(n) {
 				return
 			}
-			c.checkFree(u, n, name, report)
+			c.checkFree(u, n, name)
 			for i, arg := range n.Args {
 				v := c.goMemory(u, arg)
 				if d := c.pkg.Declared(name); v != nil && !pinned && (d.KeepsNamed(i) || d.Takes(i)) {
-					report(arg, "kept", "C.%s keeps the address of %s, which is memory of Go: copy it to C, or pin it", name, v.Name())
+					analyzer.Report(c.Pass, arg, "kept", "C.%s keeps the address of %s, which is memory of Go: copy it to C, or pin it", name, v.Name())
 				}
 				if data := c.stringData(arg); data != "" && !regexp.MustCompile(`\blen\(`+regexp.QuoteMeta(data)+`\)`).MatchString(types.ExprString(n)) {
 					if d := c.pkg.Declared(name); d != nil && !slices.ContainsFunc(d.Params, func(p string) bool { return !strings.Contains(p, "*") && p != "void" }) {
-						report(arg, "zero", "%s does not end with a zero, and C.%s is not told its length", data, name)
+						analyzer.Report(c.Pass, arg, "zero", "%s does not end with a zero, and C.%s is not told its length", data, name)
 					}
 				}
 			}
 			if name == "malloc" && len(n.Args) == 1 {
-				c.checkSize(u, n, report)
+				c.checkSize(u, n)
 			}
 		case *ast.AssignStmt:
 			for i, lhs := range n.Lhs {
@@ -53,18 +48,16 @@ func (c *checker) checkGo(u *uses.Unit) {
 					return
 				}
 				if v := c.goMemory(u, n.Rhs[i]); v != nil && !pinned && c.inC(u, lhs) {
-					report(n.Rhs[i], "kept", "the address of %s, which is memory of Go, is put into memory of C: copy it to C, or pin it", v.Name())
+					analyzer.Report(c.Pass, n.Rhs[i], "kept", "the address of %s, which is memory of Go, is put into memory of C: copy it to C, or pin it", v.Name())
 				}
-				call, ok := ast.Unparen(n.Rhs[i]).(*ast.CallExpr)
-				for ok && c.pkg.IsConversion(call) {
-					call, ok = ast.Unparen(call.Args[0]).(*ast.CallExpr)
-				}
-				if ok && c.pkg.C(call.Fun) == "realloc" && len(call.Args) == 2 && c.whole(call.Args[0]) != nil && c.whole(call.Args[0]) == c.pkg.ObjectOf(lhs) && c.asksAbout(u, c.pkg.ObjectOf(lhs), n) {
-					report(n, "realloc", "the block of %s is lost where C.realloc returns nil", types.ExprString(lhs))
+				if call, name := c.pkg.Result(n.Rhs[i]); name == "realloc" && len(call.Args) == 2 {
+					if v := c.pkg.ObjectOf(lhs); v != nil && c.pkg.Variable(call.Args[0]) == v && c.asksAbout(u, v, n) {
+						analyzer.Report(c.Pass, n, "realloc", "the block of %s is lost where C.realloc returns nil", types.ExprString(lhs))
+					}
 				}
 			}
 		case *ast.DeferStmt:
-			c.checkDefer(u, n, report)
+			c.checkDefer(u, n)
 		}
 	})
 	if exported(u) {
@@ -73,7 +66,7 @@ func (c *checker) checkGo(u *uses.Unit) {
 				ast.Inspect(u.Body, func(n ast.Node) bool {
 					if id, ok := n.(*ast.Ident); ok && p != nil && c.pkg.Info.Uses[id] == a.v {
 						if t := c.touchOf(u, id, a); t.how == "stored" && t.view {
-							report(t.node, "after", "%s points into %s, which C may free when the callback returns", types.ExprString(t.obj), p.Name())
+							analyzer.Report(c.Pass, t.node, "after", "%s points into %s, which C may free when the callback returns", types.ExprString(t.obj), p.Name())
 						}
 					}
 					return true
@@ -84,59 +77,46 @@ func (c *checker) checkGo(u *uses.Unit) {
 }
 
 // checkFree reports a free of what is not the caller's.
-func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string, report func(ast.Node, string, string, ...any)) {
+func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 	if name != "free" || len(call.Args) != 1 {
 		return
 	}
-	if addr, ok := c.plain(call.Args[0]).(*ast.UnaryExpr); ok && addr.Op == token.AND && u.Local(c.pkg.ObjectOf(addr.X)) {
-		report(call, "wrong", "%s is memory of Go, and must not be freed", types.ExprString(addr.X))
+	if addr, ok := c.pkg.Bare(call.Args[0]).(*ast.UnaryExpr); ok && addr.Op == token.AND && u.Local(c.pkg.ObjectOf(addr.X)) {
+		analyzer.Report(c.Pass, call, "wrong", "%s is memory of Go, and must not be freed", types.ExprString(addr.X))
 		return
 	}
 	if v := c.goMemory(u, call.Args[0]); v != nil && !c.isParam(u, v) {
-		report(call, "wrong", "%s is memory of Go, and must not be freed", v.Name())
+		analyzer.Report(c.Pass, call, "wrong", "%s is memory of Go, and must not be freed", v.Name())
 		return
 	}
-	v := c.whole(call.Args[0])
+	v := c.pkg.Variable(call.Args[0])
 	if v == nil || !u.Local(v) || len(c.pkg.Values(v)) != 1 {
 		return
 	}
-	made, ok := ast.Unparen(c.pkg.Values(v)[0]).(*ast.CallExpr)
-	if !ok || c.pkg.C(made.Fun) == "" || c.pkg.Allocates(c.pkg.C(made.Fun)) {
+	_, from := c.pkg.Result(c.pkg.Values(v)[0])
+	if from == "" || c.pkg.Allocates(from) {
 		return
 	}
-	from := c.pkg.C(made.Fun)
-	d := c.pkg.Declared(from)
-	if d.Lent() {
-		report(call, "wrong", "the result of C.%s belongs to something else, as its comment says, and must not be freed", from)
+	if c.pkg.Declared(from).Lent() {
+		analyzer.Report(c.Pass, call, "wrong", "the result of C.%s belongs to something else, as its comment says, and must not be freed", from)
 		return
 	}
 	if by := c.pkg.ReleaserOf(from); by != "" {
-		report(call, "wrong", "what C.%s has made is freed by C.%s, and not by C.free", from, by)
-	}
-}
-
-// plain returns an expression without the conversions and the parentheses around it.
-func (c *checker) plain(e ast.Expr) ast.Expr {
-	for {
-		e = ast.Unparen(e)
-		call, ok := e.(*ast.CallExpr)
-		if !ok || !c.pkg.IsConversion(call) {
-			return e
-		}
-		e = call.Args[0]
+		analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.free", from, by)
 	}
 }
 
 // goMemory returns the variable of Go to whose memory an expression is a pointer, or nil.
 func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 	for {
-		call, ok := ast.Unparen(e).(*ast.CallExpr)
-		if !ok || len(call.Args) == 0 || !c.pkg.IsConversion(call) && !c.isUnsafe(call) {
+		e = c.pkg.Bare(e)
+		call, ok := e.(*ast.CallExpr)
+		if !ok || !c.isUnsafe(call) {
 			break
 		}
 		e = call.Args[0]
 	}
-	addr, ok := ast.Unparen(e).(*ast.UnaryExpr)
+	addr, ok := e.(*ast.UnaryExpr)
 	if !ok || addr.Op != token.AND {
 		return nil
 	}
@@ -156,11 +136,10 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 		return nil
 	}
 	slice, ok := v.Type().Underlying().(*types.Slice)
-	if b, basic := (types.Type)(nil), false; ok {
-		if b, basic = slice.Elem().Underlying().(*types.Basic); !basic || b.(*types.Basic).Kind() == types.Invalid {
-			return nil
-		}
-	} else {
+	if !ok {
+		return nil
+	}
+	if b, ok := slice.Elem().Underlying().(*types.Basic); !ok || b.Kind() == types.Invalid {
 		return nil
 	}
 	for _, value := range c.pkg.Values(v) {
@@ -196,8 +175,8 @@ func (c *checker) inC(u *uses.Unit, e ast.Expr) bool {
 	}
 	e = c.pkg.Values(v)[0]
 	for e != nil {
-		if call, ok := ast.Unparen(e).(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" && !c.pkg.IsConversion(call) {
-			return c.pkg.Allocates(c.pkg.C(call.Fun))
+		if _, name := c.pkg.Result(e); name != "" {
+			return c.pkg.Allocates(name)
 		}
 		e, _ = c.part(u, e)
 	}
@@ -206,36 +185,21 @@ func (c *checker) inC(u *uses.Unit, e ast.Expr) bool {
 
 // stringData returns the text of a string of Go whose bytes an expression passes as a string of C, or "".
 func (c *checker) stringData(e ast.Expr) string {
-	for {
-		call, ok := ast.Unparen(e).(*ast.CallExpr)
-		if !ok || len(call.Args) == 0 {
-			return ""
-		}
-		if types.ExprString(call.Fun) == "unsafe.StringData" && c.isUnsafe(call) {
-			for _, value := range append(c.pkg.Values(c.pkg.ObjectOf(call.Args[0])), call.Args[0]) {
-				if v := c.pkg.Info.Types[value].Value; v != nil && strings.Contains(v.ExactString(), `\x00`) || strings.Contains(types.ExprString(value), `\x00`) {
-					return "" // it ends with a zero
-				}
-			}
-			return types.ExprString(call.Args[0])
-		}
-		if !c.pkg.IsConversion(call) {
-			return ""
-		}
-		e = call.Args[0]
+	call, ok := c.pkg.Bare(e).(*ast.CallExpr)
+	if !ok || types.ExprString(call.Fun) != "unsafe.StringData" || !c.isUnsafe(call) {
+		return ""
 	}
+	for _, value := range append(c.pkg.Values(c.pkg.ObjectOf(call.Args[0])), call.Args[0]) {
+		if v := c.pkg.Info.Types[value].Value; v != nil && strings.Contains(v.ExactString(), `\x00`) || strings.Contains(types.ExprString(value), `\x00`) {
+			return "" // it ends with a zero
+		}
+	}
+	return types.ExprString(call.Args[0])
 }
 
 // checkSize reports a block for n elements of a struct or of pointers that has n bytes.
-func (c *checker) checkSize(u *uses.Unit, call *ast.CallExpr, report func(ast.Node, string, string, ...any)) {
-	size := call.Args[0]
-	for {
-		conv, ok := ast.Unparen(size).(*ast.CallExpr)
-		if !ok || !c.pkg.IsConversion(conv) {
-			break
-		}
-		size = conv.Args[0]
-	}
+func (c *checker) checkSize(u *uses.Unit, call *ast.CallExpr) {
+	size := c.pkg.Bare(call.Args[0])
 	text := types.ExprString(size)
 	conv, ok := u.Parent(call).(*ast.CallExpr)
 	v := c.pkg.Receiver(conv)
@@ -253,7 +217,7 @@ func (c *checker) checkSize(u *uses.Unit, call *ast.CallExpr, report func(ast.No
 	ast.Inspect(u.Body, func(n ast.Node) bool {
 		view, ok := n.(*ast.CallExpr)
 		if ok && c.isUnsafe(view) && len(view.Args) == 2 && c.pkg.ObjectOf(view.Args[0]) == v && types.ExprString(view.Args[1]) == text {
-			report(call, "size", "the block has %s bytes, and is used for %s elements: multiply by the size of one", text, text)
+			analyzer.Report(c.Pass, call, "size", "the block has %s bytes, and is used for %s elements: multiply by the size of one", text, text)
 			return false
 		}
 		return true
@@ -272,25 +236,23 @@ func (c *checker) asksAbout(u *uses.Unit, v types.Object, n ast.Node) (found boo
 
 // checkDefer reports a defer that frees nil, since its variable gets its value later by its address, and one in a loop without an end
 // that is known.
-func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt, report func(ast.Node, string, string, ...any)) {
+func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt) {
 	name, arg := c.ends(d.Call)
-	v := c.whole(arg)
+	v := c.pkg.Variable(arg)
 	if name == "" || v == nil || !u.Local(v) {
 		return
 	}
+	endless := false
 	switch loop := u.Loop(d).(type) {
 	case *ast.ForStmt:
-		if loop.Post == nil && (loop.Cond == nil || hasCall(loop.Cond)) && u.Within(v, loop) && u.Leads(d, nil, d) {
-			report(d, "loop", "each round of the loop defers C.%s, which is called only when the function returns: free %s at the end of the round", name, v.Name())
-		}
+		endless = loop.Post == nil && (loop.Cond == nil || hasCall(loop.Cond))
 	case *ast.RangeStmt:
-		t := c.pkg.Info.TypeOf(loop.X)
-		if t == nil {
-			return
+		if t := c.pkg.Info.TypeOf(loop.X); t != nil {
+			_, endless = t.Underlying().(*types.Chan)
 		}
-		if _, ok := t.Underlying().(*types.Chan); ok && u.Within(v, loop) && u.Leads(d, nil, d) {
-			report(d, "loop", "each round of the loop defers C.%s, which is called only when the function returns: free %s at the end of the round", name, v.Name())
-		}
+	}
+	if endless && u.Within(v, u.Loop(d)) && u.Leads(d, nil, d) {
+		analyzer.Report(c.Pass, d, "loop", "each round of the loop defers C.%s, which is called only when the function returns: free %s at the end of the round", name, v.Name())
 	}
 	if len(c.pkg.Values(v)) > 0 || name == "realloc" {
 		return
@@ -301,7 +263,7 @@ func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt, report func(ast.Nod
 			if before := addr.Pos() < d.Pos(); before {
 				v = nil // it has a value already
 			} else if v != nil && u.Leads(d, nil, addr) {
-				report(d, "early", "the defer frees what %s has here, which is nil: it gets its value in line %d", types.ExprString(addr.X), c.Fset.Position(addr.Pos()).Line)
+				analyzer.Report(c.Pass, d, "early", "the defer frees what %s has here, which is nil: it gets its value in line %d", types.ExprString(addr.X), c.Fset.Position(addr.Pos()).Line)
 				v = nil
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/register"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
@@ -57,10 +58,7 @@ func (c *checker) checkLost(u *uses.Unit) {
 		return
 	}
 	report := func(n ast.Node, field *types.Var, what string) {
-		c.Report(analysis.Diagnostic{
-			Pos: n.Pos(), End: n.End(), Category: "lost",
-			Message: fmt.Sprintf("%s the field %s is lost: other functions free it", what, field.Name()),
-		})
+		analyzer.Report(c.Pass, n, "lost", "%s the field %s is lost: other functions free it", what, field.Name())
 	}
 	// field returns the field of the receiver that an expression is, if nothing looks at it in front of n.
 	field := func(e ast.Expr, n ast.Node) *types.Var {
@@ -149,16 +147,8 @@ func (c *checker) isMap(e ast.Expr) bool {
 
 // makes reports whether an expression is the result of a function of C that must be freed, perhaps converted.
 func (c *checker) makes(e ast.Expr) bool {
-	for {
-		call, ok := ast.Unparen(e).(*ast.CallExpr)
-		if !ok {
-			return false
-		}
-		if !c.pkg.IsConversion(call) {
-			return c.pkg.Allocates(c.pkg.C(call.Fun))
-		}
-		e = call.Args[0]
-	}
+	_, name := c.pkg.Result(e)
+	return c.pkg.Allocates(name)
 }
 
 // checkFinalizers reports methods that release what the finalizer or the cleanup of their receiver releases as well: they do nothing

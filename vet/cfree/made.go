@@ -85,10 +85,10 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 			case *ast.BinaryExpr:
 				if n.Op == token.LOR { // v == nil || status != OK
 					x, ok := ast.Unparen(n.X).(*ast.BinaryExpr)
-					found = found || ok && types.ExprString(x.Y) == "nil" && c.whole(x.X) == v && !u.Mentions(n.Y, v)
+					found = found || ok && types.ExprString(x.Y) == "nil" && c.pkg.Variable(x.X) == v && !u.Mentions(n.Y, v)
 				}
 				if n.Op != token.LAND && n.Op != token.LOR && types.ExprString(n.Y) != "nil" { // the search knows nil
-					found = found || c.whole(n.X) == v || c.whole(n.Y) == v
+					found = found || c.pkg.Variable(n.X) == v || c.pkg.Variable(n.Y) == v
 				}
 			case *ast.CallExpr:
 				name := c.pkg.C(n.Fun)

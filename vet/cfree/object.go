@@ -80,12 +80,7 @@ func (c *checker) releasesReceiver(u *uses.Unit) bool {
 // fieldOf returns the variable x if the expression is x.f, perhaps converted, or nil.
 func fieldOf(p *source.Package, e ast.Expr) types.Object {
 	for {
-		switch x := ast.Unparen(e).(type) {
-		case *ast.CallExpr:
-			if !p.IsConversion(x) {
-				return nil
-			}
-			e = x.Args[0]
+		switch x := p.Bare(e).(type) {
 		case *ast.UnaryExpr:
 			e = x.X
 		case *ast.SelectorExpr:
@@ -188,22 +183,13 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 		if kv, ok := part.(*ast.KeyValueExpr); ok {
 			part = kv.Value
 		}
-		for {
-			call, ok := ast.Unparen(part).(*ast.CallExpr)
-			if !ok || !c.pkg.IsConversion(call) {
-				break
-			}
-			part = call.Args[0]
-		}
-		if id, ok := ast.Unparen(part).(*ast.Ident); ok {
+		if id, ok := c.pkg.Bare(part).(*ast.Ident); ok {
 			if defs := c.definitions(u, id); len(defs) == 1 {
 				part = defs[0]
 			}
 		}
-		if call, ok := ast.Unparen(part).(*ast.CallExpr); ok {
-			if name := c.pkg.C(call.Fun); name != "" && !lends.MatchString(name) {
-				return true
-			}
+		if _, name := c.pkg.Result(part); name != "" && !lends.MatchString(name) {
+			return true
 		}
 	}
 	return false

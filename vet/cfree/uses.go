@@ -101,7 +101,7 @@ func (c *checker) sameValue(u *uses.Unit, v, w types.Object) bool {
 		return true
 	}
 	for _, pair := range [][2]types.Object{{v, w}, {w, v}} {
-		if list := c.pkg.Values(pair[0]); len(list) == 1 && c.whole(list[0]) == pair[1] && u.Local(pair[0]) && len(c.pkg.Values(pair[1])) == 1 {
+		if list := c.pkg.Values(pair[0]); len(list) == 1 && c.pkg.Variable(list[0]) == pair[1] && u.Local(pair[0]) && len(c.pkg.Values(pair[1])) == 1 {
 			return true
 		}
 	}
@@ -338,8 +338,8 @@ func (c *checker) madeBy(u *uses.Unit, v types.Object, prefix string) bool {
 	if len(list) != 1 || prefix == "" || !u.Local(v) {
 		return false
 	}
-	call, ok := ast.Unparen(list[0]).(*ast.CallExpr)
-	return ok && strings.HasPrefix(c.pkg.C(call.Fun), prefix)
+	_, name := c.pkg.Result(list[0])
+	return strings.HasPrefix(name, prefix)
 }
 
 // closes matches the names of functions that end what a function of the same library has opened.

@@ -216,16 +216,8 @@ func (c *checker) holds(t types.Type, depth int) bool {
 // collector does not see it, and cgo does not either.
 func (c *checker) hidden(e ast.Expr) *types.Var {
 	asNumber := false
-	for inner := e; ; { // a number that a variable has
-		call, ok := ast.Unparen(inner).(*ast.CallExpr)
-		if ok && c.pkg.IsConversion(call) {
-			inner = call.Args[0]
-			continue
-		}
-		if v := c.pkg.ObjectOf(inner); v != nil && types.Identical(v.Type(), types.Typ[types.Uintptr]) && len(c.pkg.Values(v)) == 1 {
-			e = c.pkg.Values(v)[0]
-		}
-		break
+	if v := c.pkg.Variable(e); v != nil && types.Identical(v.Type(), types.Typ[types.Uintptr]) && len(c.pkg.Values(v)) == 1 {
+		e = c.pkg.Values(v)[0] // a variable has the number
 	}
 	for {
 		call, ok := ast.Unparen(e).(*ast.CallExpr)

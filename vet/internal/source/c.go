@@ -51,6 +51,52 @@ func (p *Package) IsConversion(call *ast.CallExpr) bool {
 	return false
 }
 
+// Bare returns an expression without the parentheses and the conversions around it.
+func (p *Package) Bare(e ast.Expr) ast.Expr {
+	for {
+		e = ast.Unparen(e)
+		call, ok := e.(*ast.CallExpr)
+		if !ok || !p.IsConversion(call) {
+			return e
+		}
+		e = call.Args[0]
+	}
+}
+
+// Dressed returns an expression with the parentheses and the conversions around it.
+func (p *Package) Dressed(e ast.Expr) ast.Expr {
+	for {
+		outer, ok := p.Parent(e).(ast.Expr)
+		if call, isCall := outer.(*ast.CallExpr); isCall {
+			ok = call.Fun != e && p.IsConversion(call)
+		} else {
+			_, ok = outer.(*ast.ParenExpr)
+		}
+		if !ok {
+			return e
+		}
+		e = outer
+	}
+}
+
+// Variable returns the variable whose value an expression is, perhaps converted, or nil.
+func (p *Package) Variable(n ast.Node) types.Object {
+	if e, ok := n.(ast.Expr); ok {
+		if v, ok := p.ObjectOf(p.Bare(e)).(*types.Var); ok {
+			return v
+		}
+	}
+	return nil
+}
+
+// Result returns the call of C whose result an expression is, perhaps converted, and the name of the function, or "".
+func (p *Package) Result(e ast.Expr) (*ast.CallExpr, string) {
+	if call, ok := p.Bare(e).(*ast.CallExpr); ok {
+		return call, p.C(call.Fun)
+	}
+	return nil, ""
+}
+
 var basicC = regexp.MustCompile(`^(char|[su]?char|u?(short|int|long|longlong)|float|double|\w+_t|(struct|union|enum)_\w+|g(pointer|constpointer|char|boolean|u?int(8|16|32|64)?|size|float|double|u?long)|GL(u?int|enum|sizei|float)|GType)$`)
 
 // IsCType reports whether C.name is a type, as far as can be seen.

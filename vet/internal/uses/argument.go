@@ -40,14 +40,14 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 		return Use{Role: Keeps, Node: call}, false
 	}
 	if name := u.C(call.Fun); name != "" {
-		if _, ok := u.Parent(call).(*ast.DeferStmt); ok && len(call.Args) == 1 && !inner && u.variable(arg) != nil {
+		if _, ok := u.Parent(call).(*ast.DeferStmt); ok && len(call.Args) == 1 && !inner && u.Variable(arg) != nil {
 			return Use{Role: Frees, Node: call}, false // whatever its name
 		}
 		if v := u.replaced(call); v != nil && !inner {
-			if v == u.variable(arg) {
+			if v == u.Variable(arg) {
 				return Use{Role: Keeps, Node: call}, false
 			}
-			if index > 0 && v == u.variable(call.Args[0]) { // list = list_add(list, value)
+			if index > 0 && v == u.Variable(call.Args[0]) { // list = list_add(list, value)
 				return Use{Role: Names, Node: call, Var: v, Inner: true}, false
 			}
 		}
@@ -95,39 +95,15 @@ func (u *Unit) besideRelease(call *ast.CallExpr, arg ast.Node) bool {
 // replaced returns the local variable that a call of C is given, and which gets its result: the function gives the memory another place,
 // or adds something to a list. It is nil if there is none.
 func (u *Unit) replaced(call *ast.CallExpr) types.Object {
-	n := ast.Expr(call)
-	for {
-		conv, ok := u.Parent(n).(*ast.CallExpr)
-		if !ok || !u.IsConversion(conv) {
-			break
-		}
-		n = conv
-	}
-	s, ok := u.Parent(n).(*ast.AssignStmt)
+	s, ok := u.Parent(u.Dressed(call)).(*ast.AssignStmt)
 	if !ok || len(s.Lhs) != 1 || u.C(call.Fun) == "realloc" {
 		return nil
 	}
 	v := u.ObjectOf(s.Lhs[0])
-	if !u.Local(v) || !slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return u.variable(arg) == v }) {
+	if !u.Local(v) || !slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return u.Variable(arg) == v }) {
 		return nil
 	}
 	return v
-}
-
-// variable returns the variable that an expression is, perhaps converted, or nil.
-func (u *Unit) variable(n ast.Node) types.Object {
-	for {
-		conv, ok := n.(*ast.CallExpr)
-		if !ok || !u.IsConversion(conv) {
-			break
-		}
-		n = conv.Args[0]
-	}
-	id, _ := n.(*ast.Ident)
-	if id == nil {
-		return nil
-	}
-	return u.ObjectOf(id)
 }
 
 // check returns the name of the function that is called if it is one of a package that checks

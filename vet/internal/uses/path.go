@@ -356,14 +356,7 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 			if !isNil(y) && !isZero(y) {
 				return false
 			}
-			for { // unsafe.Pointer(v) == nil
-				call, ok := ast.Unparen(x).(*ast.CallExpr)
-				if !ok || !u.IsConversion(call) {
-					break
-				}
-				x = call.Args[0]
-			}
-			obj := u.ObjectOf(x)
+			obj := u.ObjectOf(u.Bare(x)) // also of unsafe.Pointer(v) == nil
 			if obj == nil {
 				return false
 			}

@@ -143,16 +143,8 @@ func (u *Unit) element(e ast.Expr, at carrier) (carrier, Use) {
 
 // sliced reports whether an expression is an array that is sliced, so that the slice has its address.
 func (u *Unit) sliced(e ast.Expr) bool {
-	p := u.Parent(e)
-	for {
-		paren, ok := p.(*ast.ParenExpr)
-		if !ok {
-			break
-		}
-		e, p = paren, u.Parent(paren)
-	}
-	s, ok := p.(*ast.SliceExpr)
-	return ok && s.X == e
+	s, ok := u.Parent(u.Dressed(e)).(*ast.SliceExpr)
+	return ok && ast.Unparen(s.X) == e
 }
 
 // selected goes on from x to x.f.
