@@ -70,11 +70,7 @@ func (c *checker) reportTwice(first, second release) {
 		}
 		message = fmt.Sprintf("%s is freed, and C.%s takes it over in line %d", second.v.Name(), over.name, c.Fset.Position(over.call.Pos()).Line)
 	}
-	c.Report(analysis.Diagnostic{
-		Pos: second.call.Pos(), End: second.call.End(), Category: "twice",
-		Message: message,
-		Related: []analysis.RelatedInformation{{Pos: first.call.Pos(), Message: "the other free"}},
-	})
+	c.reportAt(second.call, "twice", message, nil, analysis.RelatedInformation{Pos: first.call.Pos(), Message: "the other free"})
 }
 
 // follows reports whether there is a way from one release to another by the same function on which nothing writes to the
@@ -112,7 +108,7 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 	add := func(call *ast.CallExpr, at ast.Node, late bool) {
 		name, arg := c.ends(call)
-		if v := c.pkg.Variable(arg); name != "" && v != nil && (u.Local(v) || c.isParam(u, v)) {
+		if v := c.pkg.Variable(arg); name != "" && v != nil && u.Within(v, u.Node) {
 			list = append(list, release{call, name, at, late, false, v})
 		}
 		cname := c.pkg.C(call.Fun)
@@ -216,32 +212,15 @@ func (c *checker) once(u *uses.Unit) (name string, field bool) {
 	return name, field
 }
 
-func (c *checker) isParam(u *uses.Unit, v types.Object) bool {
-	for _, p := range u.Params() {
-		if p != nil && types.Object(p) == v {
-			return true
-		}
-	}
-	return false
-}
-
 // writes returns the statements of a unit that give a variable a value. plain is false if others may do so:
 // its address is taken, or a literal writes to it.
 func (c *checker) writes(u *uses.Unit, v types.Object) (list []ast.Node, plain bool) {
 	plain = true
-	inLit := func(n ast.Node) bool {
-		for ; n != nil && n != u.Node; n = u.Parent(n) {
-			if _, ok := n.(*ast.FuncLit); ok {
-				return true
-			}
-		}
-		return false
-	}
 	note := func(n ast.Node, e ast.Expr) {
 		if c.pkg.ObjectOf(e) != v {
 			return
 		}
-		if plain = plain && !inLit(n); plain {
+		if plain = plain && u.Lit(n.Pos()) == nil; plain {
 			list = append(list, n)
 		}
 	}

@@ -171,7 +171,7 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 	}
 	delete(search.Stop, loop)
 	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && loop.Pos() <= ret.Pos() && ret.Pos() < loop.End() {
-		c.reportAt(a, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: the list is freed later", a.name, c.Fset.Position(ret.Pos()).Line), nil,
+		c.reportAt(a.call, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: the list is freed later", a.name, c.Fset.Position(ret.Pos()).Line), nil,
 			analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
 	}
 }
@@ -251,7 +251,7 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	if end == nil && a.beside && of > 1 {
 		search.Err = nil
 		if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && freed {
-			c.reportAt(a, "beside", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: it may come with an error as well",
+			c.reportAt(a.call, "beside", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: it may come with an error as well",
 				a.name, c.Fset.Position(ret.Pos()).Line), nil, analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
 		}
 	}
@@ -269,14 +269,14 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			return
 		}
 		where := fmt.Sprintf("line %d", c.Fset.Position(end.Pos()).Line)
-		c.reportAt(a, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in %s", a.name, where), nil,
+		c.reportAt(a.call, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in %s", a.name, where), nil,
 			analysis.RelatedInformation{Pos: end.Pos(), Message: "it is not freed when the function returns here"})
 	default:
 		if !freed {
 			c.report(a, "never", "the result of %s is never freed", nil)
 			return
 		}
-		c.reportAt(a, "overwritten", fmt.Sprintf("the result of %s is not freed before %s gets another value", a.name, use.Var.Name()), nil,
+		c.reportAt(a.call, "overwritten", fmt.Sprintf("the result of %s is not freed before %s gets another value", a.name, use.Var.Name()), nil,
 			analysis.RelatedInformation{Pos: end.Pos(), Message: "another value"})
 	}
 }
@@ -365,7 +365,7 @@ func (c *checker) checkFields() {
 			checked[key] = freed
 		}
 		if !freed {
-			c.reportAt(s.alloc, "field", fmt.Sprintf("the result of %s is put into the field %s, which nothing frees", s.alloc.name, name), nil)
+			c.reportAt(s.alloc.call, "field", fmt.Sprintf("the result of %s is put into the field %s, which nothing frees", s.alloc.name, name), nil)
 		}
 	}
 }
@@ -423,12 +423,12 @@ func (c *checker) holds(e ast.Expr) bool {
 }
 
 func (c *checker) report(a allocation, category, format string, fix []analysis.SuggestedFix) {
-	c.reportAt(a, category, fmt.Sprintf(format, a.name), fix)
+	c.reportAt(a.call, category, fmt.Sprintf(format, a.name), fix)
 }
 
-func (c *checker) reportAt(a allocation, category, message string, fix []analysis.SuggestedFix, related ...analysis.RelatedInformation) {
+func (c *checker) reportAt(n ast.Node, category, message string, fix []analysis.SuggestedFix, related ...analysis.RelatedInformation) {
 	c.Report(analysis.Diagnostic{
-		Pos: a.call.Pos(), End: a.call.End(), Category: category,
+		Pos: n.Pos(), End: n.End(), Category: category,
 		Message: message, SuggestedFixes: fix, Related: related,
 	})
 }

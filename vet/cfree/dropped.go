@@ -252,7 +252,7 @@ func (c *checker) isSame(u *uses.Unit, e ast.Expr) bool {
 		return true
 	}
 	v := c.pkg.ObjectOf(e)
-	if v == nil || !u.Local(v) && !c.isParam(u, v) {
+	if v == nil || !u.Within(v, u.Node) {
 		return false
 	}
 	_, plain := c.writes(u, v)

@@ -85,7 +85,7 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 		analyzer.Report(c.Pass, call, "wrong", "%s is memory of Go, and must not be freed", types.ExprString(addr.X))
 		return
 	}
-	if v := c.goMemory(u, call.Args[0]); v != nil && !c.isParam(u, v) {
+	if v := c.goMemory(u, call.Args[0]); v != nil && u.Local(v) {
 		analyzer.Report(c.Pass, call, "wrong", "%s is memory of Go, and must not be freed", v.Name())
 		return
 	}
@@ -126,7 +126,7 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 		x = index.X
 	}
 	v, _ := c.pkg.ObjectOf(x).(*types.Var)
-	if v == nil || !u.Local(v) && !c.isParam(u, v) {
+	if v == nil || !u.Within(v, u.Node) {
 		return nil
 	}
 	if !elem {
@@ -245,7 +245,7 @@ func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt) {
 	endless := false
 	switch loop := u.Loop(d).(type) {
 	case *ast.ForStmt:
-		endless = loop.Post == nil && (loop.Cond == nil || hasCall(loop.Cond))
+		endless = loop.Post == nil && (loop.Cond == nil || uses.HasCall(loop.Cond))
 	case *ast.RangeStmt:
 		if t := c.pkg.Info.TypeOf(loop.X); t != nil {
 			_, endless = t.Underlying().(*types.Chan)
@@ -268,13 +268,4 @@ func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt) {
 			}
 		}
 	})
-}
-
-func hasCall(e ast.Expr) (found bool) {
-	ast.Inspect(e, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		found = found || ok && types.ExprString(call.Fun) != "len"
-		return !found
-	})
-	return found
 }

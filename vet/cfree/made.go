@@ -65,11 +65,8 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string) {
 		return
 	}
 	line := c.Fset.Position(ret.Pos()).Line
-	c.Report(analysis.Diagnostic{
-		Pos: call.Pos(), End: call.End(), Category: "object",
-		Message: fmt.Sprintf("what C.%s has made is not released on the way to the return in line %d", name, line),
-		Related: []analysis.RelatedInformation{{Pos: ret.Pos(), Message: "it is not released when the function returns here"}},
-	})
+	c.reportAt(call, "object", fmt.Sprintf("what C.%s has made is not released on the way to the return in line %d", name, line), nil,
+		analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not released when the function returns here"})
 }
 
 // failed reports whether a return is under a condition that compares a variable, or asks whether it is valid: there is nothing to release.

@@ -247,7 +247,7 @@ func (c *checker) checkTouch(u *uses.Unit, r release, a alias, t touch, defs []a
 	line := c.Fset.Position(r.call.Pos()).Line
 	switch {
 	case t.how == "stored":
-		if !t.view || !u.Leads(t.node, c.stores(u, t.obj, t.node), r.at) && !deferred || len(c.stores(u, t.obj, t.node)) > 0 {
+		if !t.view || len(c.stores(u, t.obj, t.node)) > 0 || !deferred && !u.Leads(t.node, nil, r.at) {
 			return false
 		}
 		return c.reportUse(r, t.node, "%s points into %s, which line %d frees", types.ExprString(t.obj), r.v.Name(), line)
@@ -297,10 +297,7 @@ func (c *checker) checkLiteral(u *uses.Unit, r release, a alias, lit *ast.FuncLi
 }
 
 func (c *checker) reportUse(r release, n ast.Node, format string, args ...any) bool {
-	c.Report(analysis.Diagnostic{
-		Pos: n.Pos(), End: n.End(), Category: "after", Message: fmt.Sprintf(format, args...),
-		Related: []analysis.RelatedInformation{{Pos: r.call.Pos(), Message: "the free"}},
-	})
+	c.reportAt(n, "after", fmt.Sprintf(format, args...), nil, analysis.RelatedInformation{Pos: r.call.Pos(), Message: "the free"})
 	return true
 }
 

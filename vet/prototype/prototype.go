@@ -165,7 +165,7 @@ var statement = regexp.MustCompile(`=|\b(return|if|else|while|for|switch|case|do
 // declarations returns the declarations and definitions of a function, but for those without a prototype.
 func (c *checker) declarations(name string) (list []declaration) {
 	if c.text == "" {
-		c.text = noise.ReplaceAllString(c.pkg.Headers(math.MaxInt), " ")
+		c.text = source.Blank(c.pkg.Headers(math.MaxInt))
 	}
 	for _, m := range regexp.MustCompile(name+`\s*\(`).FindAllStringIndex(c.text, -1) {
 		before := c.text[strings.LastIndexAny(c.text[:m[0]], ";{}")+1 : m[0]]
@@ -173,7 +173,7 @@ func (c *checker) declarations(name string) (list []declaration) {
 		if result == "" || wordAtEnd.MatchString(before) || statement.MatchString(result) || strings.Count(result, "(") != strings.Count(result, ")") {
 			continue
 		}
-		switch params := parameters(c.text[m[1]:]); {
+		switch params, _ := source.Parameters(c.text[m[1]:]); {
 		case len(params) == 1 && params[0] == "":
 		case len(params) == 1 && c.kind(params[0]) == void:
 			list = append(list, declaration{result, nil})
@@ -185,25 +185,6 @@ func (c *checker) declarations(name string) (list []declaration) {
 }
 
 var wordAtEnd = regexp.MustCompile(`\w$`)
-
-// parameters splits a text that begins behind a parenthesis, up to the one that closes it.
-func parameters(text string) (list []string) {
-	depth, from := 0, 0
-	for i, r := range text {
-		switch {
-		case r == '(':
-			depth++
-		case r == ',' && depth == 0, r == ')' && depth == 0:
-			list = append(list, strings.Join(strings.Fields(text[from:i]), " "))
-			if from = i + 1; r == ')' {
-				return list
-			}
-		case r == ')':
-			depth--
-		}
-	}
-	return nil
-}
 
 // A kind is what a type is, as far as the way matters in which it is passed.
 type kind int
@@ -255,7 +236,4 @@ func (c *checker) kindAt(text string, depth int) kind {
 	return unknown
 }
 
-var (
-	words = regexp.MustCompile(`[A-Za-z_]\w*`)
-	noise = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|(?m:^[ \t]*#(?:\\\r?\n|[^\n])*)`)
-)
+var words = regexp.MustCompile(`[A-Za-z_]\w*`)

@@ -102,7 +102,7 @@ var (
 )
 
 func (p *Package) readDeclarations(text string) {
-	code := blank(text)
+	code := Blank(text)
 	for _, m := range called.FindAllStringSubmatchIndex(code, -1) {
 		name := code[m[2]:m[3]]
 		if !p.cnames[name] || p.declared[name] != nil {
@@ -111,98 +111,84 @@ func (p *Package) readDeclarations(text string) {
 		from := strings.LastIndexAny(code[:m[0]], ";{}") + 1
 		from += len(code[from:m[0]]) - len(strings.TrimLeft(code[from:m[0]], " \t\r\n"))
 		result := strings.Join(strings.Fields(code[from:m[0]]), " ")
-		end := closing(code, m[1]-1)
+		params, n := Parameters(code[m[1]:])
+		end := m[1] + n
 		after := strings.TrimLeft(code[end:min(end+200, len(code))], " \t\r\n)")
 		if result == "" || notResult.MatchString(result) || !strings.ContainsAny(after, ";{") {
 			continue
 		}
-		d := &Declaration{Result: result, pointer: strings.Contains(result, "*") && !constant.MatchString(result)}
-		depth, at := 0, m[1]
-		for i := m[1]; i < end; i++ {
-			switch c := code[i]; {
-			case c == '(':
-				depth++
-			case c == ',' && depth == 0, i == end-1:
-				d.Params = append(d.Params, strings.Join(strings.Fields(code[at:i]), " "))
-				at = i + 1
-			case c == ')':
-				depth--
-			}
-		}
+		d := &Declaration{Result: result, Params: params, pointer: strings.Contains(result, "*") && !constant.MatchString(result)}
 		d.comment(commentOf(text, code, from, end))
 		p.declared[name] = d
 	}
 }
 
-// blank returns a text of C with spaces for comments, directives and strings.
-func blank(text string) string {
+// Blank returns a text of C with spaces for comments and strings, and with a semicolon and spaces for directives.
+func Blank(text string) string {
 	b := []byte(text)
-	clear := func(from, to int) {
-		for i := from; i < to; i++ {
-			if b[i] != '\n' {
+	past := func(end string, from int) int {
+		if n := strings.Index(text[from:], end); n >= 0 {
+			return from + n + len(end)
+		}
+		return len(text)
+	}
+	spaces := func(b []byte) {
+		for i, c := range b {
+			if c != '\n' {
 				b[i] = ' '
 			}
 		}
 	}
 	for i := 0; i < len(b); i++ {
+		to := i + 1
 		switch {
 		case strings.HasPrefix(text[i:], "/*"):
-			n := strings.Index(text[i+2:], "*/")
-			if n < 0 {
-				n = len(text) - i - 4
-			}
-			clear(i, i+n+4)
-			i += n + 3
+			to = past("*/", i+2)
 		case strings.HasPrefix(text[i:], "//"):
-			n := strings.IndexByte(text[i:], '\n')
-			if n < 0 {
-				n = len(text) - i
-			}
-			clear(i, i+n)
-			i += n - 1
+			to = past("\n", i)
 		case b[i] == '"':
-			n := 1
-			for i+n < len(b) && b[i+n] != '"' && b[i+n] != '\n' {
-				if b[i+n] == '\\' {
-					n++
+			for to < len(b) && b[to] != '"' && b[to] != '\n' {
+				if b[to] == '\\' {
+					to++
 				}
-				n++
+				to++
 			}
-			clear(i, min(i+n+1, len(b)))
-			i += n
+			to = min(to+1, len(b))
+		default:
+			continue
 		}
+		spaces(b[i:to])
+		i = to - 1
 	}
-	return directive.ReplaceAllStringFunc(string(b), func(s string) string {
-		return ";" + strings.Map(func(r rune) rune {
-			if r == '\n' {
-				return r
-			}
-			return ' '
-		}, s[1:])
-	})
+	for _, m := range directive.FindAllIndex(b, -1) {
+		spaces(b[m[0]:m[1]])
+		b[m[0]] = ';'
+	}
+	return string(b)
 }
 
-// closing returns where the parenthesis that opens at i is closed.
-func closing(code string, i int) int {
-	for depth := 0; i < len(code); i++ {
-		switch code[i] {
-		case '(':
+// Parameters splits a text that begins behind a parenthesis, up to the one that closes it, and says where what is behind that begins.
+func Parameters(text string) (list []string, end int) {
+	depth, from := 0, 0
+	for i, r := range text {
+		switch {
+		case r == '(':
 			depth++
-		case ')':
-			if depth--; depth == 0 {
-				return i + 1
+		case r == ',' && depth == 0, r == ')' && depth == 0:
+			list = append(list, strings.Join(strings.Fields(text[from:i]), " "))
+			if from = i + 1; r == ')' {
+				return list, from
 			}
+		case r == ')':
+			depth--
 		}
 	}
-	return len(code)
+	return nil, len(text)
 }
 
 // commentOf returns the comment in front of a declaration, without an empty line between them, and the one behind it in its line.
 func commentOf(text, code string, from, end int) string {
-	start := from
-	for start > 0 && (code[start-1] == ' ' || code[start-1] == '\t' || code[start-1] == '\r' || code[start-1] == '\n') {
-		start--
-	}
+	start := len(strings.TrimRight(code[:from], " \t\r\n"))
 	if start > 0 { // what stands behind another declaration in its line belongs to that
 		if n := strings.IndexByte(text[start:from], '\n'); n >= 0 {
 			start += n
@@ -219,14 +205,9 @@ func commentOf(text, code string, from, end int) string {
 	} else if i := strings.LastIndex(before, "/*"); i >= 0 {
 		before = before[i:]
 	}
-	behind := text[end:]
-	if n := strings.IndexByte(behind, '\n'); n >= 0 {
-		behind = behind[:n]
-	}
-	if i := strings.Index(behind, ";"); i >= 0 {
-		before += "\n. " + behind[i+1:]
-	}
-	return before
+	behind, _, _ := strings.Cut(text[end:], "\n")
+	_, behind, _ = strings.Cut(behind, ";")
+	return before + "\n. " + behind
 }
 
 var (
@@ -261,7 +242,7 @@ func (d *Declaration) comment(text string) {
 
 // Borrowed reports whether the result belongs to something else: it is constant, or the comment says so.
 func (d *Declaration) Borrowed() bool {
-	return d != nil && strings.Contains(d.Result, "*") && (!d.pointer || mayNot.MatchString(d.about+d.given))
+	return d != nil && strings.Contains(d.Result, "*") && !d.pointer || d.Lent()
 }
 
 // Lent reports whether the comment says that the result belongs to something else.
@@ -327,7 +308,7 @@ func (d *Declaration) KeepsNamed(index int) bool {
 	}
 	pointers := 0
 	for i, p := range d.Params {
-		if m := paramName.FindStringSubmatch(p); m != nil && i == index && regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(d.given) {
+		if i == index && names(d.given, p) {
 			return true
 		}
 		if i > 0 && strings.ContainsAny(p, "*[") {
@@ -335,6 +316,12 @@ func (d *Declaration) KeepsNamed(index int) bool {
 		}
 	}
 	return pointers == 1
+}
+
+// names reports whether a text has the name of a parameter.
+func names(text, param string) bool {
+	m := paramName.FindStringSubmatch(param)
+	return m != nil && regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(text)
 }
 
 // says reports whether a sentence says something of a parameter. One that names another parameter does not.
@@ -348,7 +335,7 @@ func (d *Declaration) says(what *regexp.Regexp, index int) bool {
 		}
 		named, other := false, false
 		for i, p := range d.Params {
-			if m := paramName.FindStringSubmatch(p); m != nil && regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(s) {
+			if names(s, p) {
 				named, other = named || i == index, other || i != index
 			}
 		}

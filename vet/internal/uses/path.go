@@ -192,15 +192,16 @@ func (u *Unit) conditions(n ast.Node) map[string]bool {
 // learnCounts learns that a count is not 0: of the elements over which a loop around n goes, and of what a block has at n, which
 // nobody misses if it is empty.
 func (u *Unit) learnCounts(n ast.Node, known map[string]bool) {
-	some := func(e ast.Expr) {
-		if basic, ok := u.Info.TypeOf(e).(*types.Basic); ok && basic.Info()&types.IsInteger == 0 {
-			return
-		}
-		text := types.ExprString(e)
+	some := func(text string) {
 		for _, cond := range []string{" == 0", " <= 0", " < 1"} {
 			known[text+cond] = false
 		}
 		known[text+" > 0"], known[text+" != 0"], known["0 < "+text] = true, true, true
+	}
+	number := func(e ast.Expr) {
+		if basic, ok := u.Info.TypeOf(e).(*types.Basic); !ok || basic.Info()&types.IsInteger != 0 {
+			some(types.ExprString(e))
+		}
 	}
 	if call, ok := n.(*ast.CallExpr); ok && u.Allocates(u.C(call.Fun)) {
 		for _, arg := range call.Args {
@@ -208,14 +209,14 @@ func (u *Unit) learnCounts(n ast.Node, known map[string]bool) {
 				switch n := n.(type) {
 				case *ast.Ident:
 					if v, ok := u.ObjectOf(n).(*types.Var); ok {
-						some(n)
+						number(n)
 						for _, value := range u.Values(v) {
-							some(value)
+							number(value)
 						}
 					}
 				case *ast.CallExpr:
 					if types.ExprString(n.Fun) == "len" {
-						some(n)
+						number(n)
 					}
 				}
 				return true
@@ -224,11 +225,7 @@ func (u *Unit) learnCounts(n ast.Node, known map[string]bool) {
 	}
 	for ; n != nil && n != u.Node; n = u.Parent(n) {
 		if loop, ok := n.(*ast.RangeStmt); ok {
-			list := types.ExprString(loop.X)
-			for _, cond := range []string{" == 0", " <= 0", " < 1"} {
-				known["len("+list+")"+cond] = false
-			}
-			known["len("+list+") > 0"], known["len("+list+") != 0"] = true, true
+			some("len(" + types.ExprString(loop.X) + ")")
 		}
 	}
 }
@@ -308,14 +305,14 @@ func (u *Unit) learn(cond ast.Expr, holds bool, known map[string]bool) {
 			return
 		}
 	}
-	if !calls(cond) {
+	if !HasCall(cond) {
 		known[types.ExprString(cond)] = holds
 	}
 }
 
-// calls reports whether an expression calls something, so that it may have another value the
+// HasCall reports whether an expression calls something, so that it may have another value the
 // next time. Conversions and len look alike.
-func calls(e ast.Expr) bool {
+func HasCall(e ast.Expr) bool {
 	found := false
 	ast.Inspect(e, func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok {
