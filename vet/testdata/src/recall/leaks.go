@@ -268,22 +268,18 @@ func goodLiteral(s *store, key string) {
 	C.free(unsafe.Pointer(pair.key))
 }
 
-func badOpen(path string) (int, error) {
-	p := C.CString(path)
-	defer C.free(unsafe.Pointer(p))
-	db := C.st_open(p)
-	n := C.st_get(db, p)
+func badOpen(path *C.char) (int, error) {
+	db := C.st_open(path)
+	n := C.st_get(db, path)
 	if n < 0 {
 		return 0, errStore
 	}
 	C.st_close(db)
 	return int(n), nil
 }
-func goodOpen(path string) (int, error) {
-	p := C.CString(path)
-	defer C.free(unsafe.Pointer(p))
-	db := C.st_open(p)
-	n := C.st_get(db, p)
+func goodOpen(path *C.char) (int, error) {
+	db := C.st_open(path)
+	n := C.st_get(db, path)
 	C.st_close(db)
 	if n < 0 {
 		return 0, errStore
@@ -291,11 +287,8 @@ func goodOpen(path string) (int, error) {
 	return int(n), nil
 }
 
-func badFile(path string) error {
-	p, mode := C.CString(path), C.CString("r")
-	defer C.free(unsafe.Pointer(p))
-	defer C.free(unsafe.Pointer(mode))
-	f := C.fopen(p, mode)
+func badFile(path, mode *C.char) error {
+	f := C.fopen(path, mode)
 	if f == nil {
 		return errStore
 	}
@@ -305,11 +298,8 @@ func badFile(path string) error {
 	C.fclose(f)
 	return nil
 }
-func goodFile(path string) error {
-	p, mode := C.CString(path), C.CString("r")
-	defer C.free(unsafe.Pointer(p))
-	defer C.free(unsafe.Pointer(mode))
-	f := C.fopen(p, mode)
+func goodFile(path, mode *C.char) error {
+	f := C.fopen(path, mode)
 	if f == nil {
 		return errStore
 	}

@@ -26,12 +26,6 @@ func goodBytes(n C.int) []byte {
 }
 
 func badDump(s *store) string { p := C.st_dump(s.ptr); C.free(unsafe.Pointer(p)); return C.GoString(p) }
-func goodDump(s *store) string {
-	p := C.st_dump(s.ptr)
-	defer C.free(unsafe.Pointer(p))
-	return C.GoString(p)
-}
-
 func badOrder(s *store, key string) {
 	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
 	p.key = C.CString(key)
