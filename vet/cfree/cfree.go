@@ -96,7 +96,6 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		c.findBeside(u)
 	}
 	c.exportFacts()
-	c.freedFields()
 	c.named = map[*types.Func][]ast.Expr{}
 	for id, obj := range c.pkg.Info.Uses {
 		if f, ok := obj.(*types.Func); ok && c.byFunc[f] != nil {
@@ -107,13 +106,18 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 			c.named[f] = append(c.named[f], e)
 		}
 	}
+	c.withEnds(func() {
+		c.freedFields()
+		for _, u := range c.units {
+			c.checkObjects(u)
+		}
+	})
 	for _, u := range c.units {
 		for _, a := range c.allocations(u) {
 			c.check(u, a)
 		}
 		c.checkAfter(u)
 		c.checkGo(u)
-		c.checkObjects(u)
 		c.checkLost(u)
 	}
 	c.checkFields()

@@ -301,13 +301,10 @@ func (c *checker) onlyIfFailed(u *uses.Unit, fate uses.Fate, end *ast.ReturnStmt
 	}
 	given := false
 	for _, v := range fate.Vars {
-		ast.Inspect(u.Body, func(n ast.Node) bool {
-			if id, ok := n.(*ast.Ident); ok && c.pkg.Info.Uses[id] == v {
-				call := c.outer(u, id)
-				given = given || call != nil && c.pkg.C(call.Fun) != "" && !c.pkg.Releases(c.pkg.C(call.Fun)) && c.pkg.Receiver(call) != nil
-			}
-			return true
-		})
+		for _, id := range u.Idents(v) {
+			call := c.outer(u, id)
+			given = given || call != nil && c.pkg.C(call.Fun) != "" && !c.pkg.Releases(c.pkg.C(call.Fun)) && c.pkg.Receiver(call) != nil
+		}
 	}
 	return frees > 0 && given && !(len(end.Results) > 0 && c.isError(u, end))
 }

@@ -63,14 +63,11 @@ func (c *checker) checkGo(u *uses.Unit) {
 	if exported(u) {
 		for _, p := range u.Params() {
 			for _, a := range c.aliases(u, p) {
-				ast.Inspect(u.Body, func(n ast.Node) bool {
-					if id, ok := n.(*ast.Ident); ok && p != nil && c.pkg.Info.Uses[id] == a.v {
-						if t := c.touchOf(u, id, a); t.how == "stored" && t.view {
-							analyzer.Report(c.Pass, t.node, "after", "%s points into %s, which C may free when the callback returns", types.ExprString(t.obj), p.Name())
-						}
+				for _, id := range u.Idents(a.v) {
+					if t := c.touchOf(u, id, a); p != nil && t.how == "stored" && t.view {
+						analyzer.Report(c.Pass, t.node, "after", "%s points into %s, which C may free when the callback returns", types.ExprString(t.obj), p.Name())
 					}
-					return true
-				})
+				}
 			}
 		}
 	}
@@ -214,23 +211,20 @@ func (c *checker) checkSize(u *uses.Unit, call *ast.CallExpr) {
 	if !ok || c.numberType(star.X) || regexp.MustCompile(`(?i)byte|char|u?int8|bool`).MatchString(types.ExprString(star.X)) {
 		return
 	}
-	ast.Inspect(u.Body, func(n ast.Node) bool {
-		view, ok := n.(*ast.CallExpr)
-		if ok && c.isUnsafe(view) && len(view.Args) == 2 && c.pkg.ObjectOf(view.Args[0]) == v && types.ExprString(view.Args[1]) == text {
+	for _, id := range u.Idents(v) {
+		if view, ok := u.Parent(id).(*ast.CallExpr); ok && c.isUnsafe(view) && len(view.Args) == 2 && view.Args[0] == id && types.ExprString(view.Args[1]) == text {
 			analyzer.Report(c.Pass, call, "size", "the block has %s bytes, and is used for %s elements: multiply by the size of one", text, text)
-			return false
+			return
 		}
-		return true
-	})
+	}
 }
 
 // asksAbout reports whether a unit compares a variable with nil behind a node.
 func (c *checker) asksAbout(u *uses.Unit, v types.Object, n ast.Node) (found bool) {
-	u.Own(func(m ast.Node) {
-		if cond, ok := m.(*ast.BinaryExpr); ok && m.Pos() > n.End() && c.pkg.ObjectOf(cond.X) == v && types.ExprString(cond.Y) == "nil" {
-			found = true
-		}
-	})
+	for _, id := range u.Idents(v) {
+		cond, ok := u.Parent(id).(*ast.BinaryExpr)
+		found = found || ok && id.Pos() > n.End() && types.ExprString(cond.Y) == "nil"
+	}
 	return found
 }
 

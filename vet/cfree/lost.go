@@ -19,16 +19,14 @@ import (
 func (c *checker) freedFields() {
 	c.freed = map[types.Object]bool{}
 	for _, u := range c.units {
-		u.Ends = true
-		defer func() { u.Ends = false }()
-		ast.Inspect(u.Body, func(n ast.Node) bool {
+		for n := range ast.Preorder(u.Body) {
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
-				return true
+				continue
 			}
 			v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var)
 			if v == nil || !v.IsField() || v.Pkg() != c.pkg.Types || c.freed[v] {
-				return true
+				continue
 			}
 			switch use := u.Follow(sel, c.holds(sel), c.calls); use.Role {
 			case uses.Frees:
@@ -36,9 +34,23 @@ func (c *checker) freedFields() {
 			case uses.Names:
 				c.freed[v] = u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees)
 			}
-			return true
-		})
+		}
 	}
+}
+
+// withEnds calls f while all functions of C free whose names say that they release. A call in Go may have another role then.
+func (c *checker) withEnds(f func()) {
+	params := c.params
+	set := func(ends bool) {
+		for _, u := range c.units {
+			u.Ends = ends
+		}
+	}
+	c.params = map[param]uses.Role{}
+	set(true)
+	f()
+	set(false)
+	c.params = params
 }
 
 // beginning matches the names of methods that are called once for an object.
@@ -70,19 +82,14 @@ func (c *checker) checkLost(u *uses.Unit) {
 		if v == nil || !c.freed[v] {
 			return nil
 		}
-		ast.Inspect(u.Body, func(m ast.Node) bool {
-			switch m := m.(type) {
-			case *ast.SelectorExpr:
-				if v != nil && c.pkg.Info.Uses[m.Sel] == v && m.Pos() < n.Pos() {
-					v = nil
-				}
-			case *ast.CallExpr: // of a method that may free it
-				if s, ok := m.Fun.(*ast.SelectorExpr); ok && m.Pos() < n.Pos() && c.pkg.ObjectOf(s.X) == types.Object(recv) {
-					v = nil
+		for m := range ast.Preorder(u.Body) {
+			if s, ok := m.(*ast.SelectorExpr); ok && s.Pos() < n.Pos() {
+				call, isCall := u.Parent(s).(*ast.CallExpr) // of a method that may free it
+				if c.pkg.Info.Uses[s.Sel] == v || isCall && call.Fun == s && c.pkg.ObjectOf(s.X) == types.Object(recv) {
+					return nil
 				}
 			}
-			return true
-		})
+		}
 		return v
 	}
 	u.Own(func(n ast.Node) {

@@ -37,9 +37,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string) {
 	if use.Role != uses.Names || use.Inner || len(c.pkg.Values(use.Var)) != 1 {
 		return
 	}
-	u.Ends = true
 	fate := u.Fate(use.Var, false, c.calls)
-	u.Ends = false
 	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}}
 	freed, field := false, false
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {

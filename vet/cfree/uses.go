@@ -222,22 +222,17 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 		if !plain {
 			continue
 		}
-		reported := false
-		ast.Inspect(u.Body, func(n ast.Node) bool {
-			id, ok := n.(*ast.Ident)
-			if !ok || reported || c.pkg.Info.Uses[id] != a.v || r.call.Pos() <= id.Pos() && id.Pos() < r.call.End() || a.def != nil && id.Pos() < a.def.End() && id.Pos() >= a.def.Pos() {
-				return !reported
+		for _, id := range u.Idents(a.v) {
+			if c.pkg.Info.Uses[id] == nil || r.call.Pos() <= id.Pos() && id.Pos() < r.call.End() || a.def != nil && id.Pos() < a.def.End() && id.Pos() >= a.def.Pos() {
+				continue
 			}
 			if lit := u.Lit(id.Pos()); lit != nil {
-				reported = deferred && c.checkLiteral(u, r, a, lit, defs)
-				return true
+				if deferred && c.checkLiteral(u, r, a, lit, defs) {
+					return
+				}
+			} else if t := c.touchOf(u, id, a); t.how != "" && c.checkTouch(u, r, a, t, defs, deferred) {
+				return
 			}
-			t := c.touchOf(u, id, a)
-			reported = t.how != "" && c.checkTouch(u, r, a, t, defs, deferred)
-			return true
-		})
-		if reported {
-			return
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (u *Unit) FateIn(v types.Object, inner bool, in string, roles ArgumentRole)
 		}
 		seen[it] = true
 		f.Vars = append(f.Vars, it.v)
-		for _, id := range u.idents(it.v) {
+		for _, id := range u.Idents(it.v) {
 			use := u.follow(carrier{id, it.inner, it.in}, roles)
 			if it.inner && use.Role == Writes {
 				continue
@@ -79,7 +79,7 @@ func (u *Unit) FateIn(v types.Object, inner bool, in string, roles ArgumentRole)
 // a local variable.
 func (u *Unit) Stores(v types.Object, roles ArgumentRole) []ast.Node {
 	var list []ast.Node
-	for _, id := range u.idents(v) {
+	for _, id := range u.Idents(v) {
 		if use := u.Follow(id, false, roles); use.Role == Stores || use.Role == Names && use.Inner {
 			list = append(list, use.Node)
 		}
@@ -87,8 +87,8 @@ func (u *Unit) Stores(v types.Object, roles ArgumentRole) []ast.Node {
 	return list
 }
 
-// idents returns the uses of a variable in u, in its function literals as well.
-func (u *Unit) idents(v types.Object) []*ast.Ident {
+// Idents returns the uses of a variable in u, in its function literals as well.
+func (u *Unit) Idents(v types.Object) []*ast.Ident {
 	var list []*ast.Ident
 	ast.Inspect(u.Body, func(n ast.Node) bool {
 		if id, ok := n.(*ast.Ident); ok && u.Info.ObjectOf(id) == v && v != nil {

@@ -14,7 +14,7 @@ func (u *Unit) UsedAfter(n ast.Node, v types.Object) bool {
 	if !ok {
 		return true // not in the graph: nothing is known
 	}
-	for _, id := range u.idents(v) {
+	for _, id := range u.Idents(v) {
 		// In the node itself, what comes behind n.
 		if id.Pos() >= n.End() && contains(start.block.Nodes[start.index], id) && !u.defines(start.block.Nodes[start.index], id) {
 			return true

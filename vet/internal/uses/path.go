@@ -274,7 +274,7 @@ func (u *Unit) learnValues(n ast.Node, known map[string]bool) {
 // settled reports whether a variable keeps the value that a statement gives it behind the node that the statement is in.
 func (u *Unit) settled(v types.Object, s ast.Stmt, outer ast.Node) bool {
 	settled := true
-	for _, id := range u.idents(v) {
+	for _, id := range u.Idents(v) {
 		switch p := u.Parent(id).(type) {
 		case *ast.AssignStmt:
 			within := outer.Pos() <= p.Pos() && p.End() <= outer.End() && u.Parent(p) != u.Parent(s)
@@ -313,16 +313,12 @@ func (u *Unit) learn(cond ast.Expr, holds bool, known map[string]bool) {
 // HasCall reports whether an expression calls something, so that it may have another value the
 // next time. Conversions and len look alike.
 func HasCall(e ast.Expr) bool {
-	found := false
-	ast.Inspect(e, func(n ast.Node) bool {
-		if call, ok := n.(*ast.CallExpr); ok {
-			if id, ok := call.Fun.(*ast.Ident); !ok || id.Name != "len" {
-				found = true
-			}
+	for n := range ast.Preorder(e) {
+		if call, ok := n.(*ast.CallExpr); ok && types.ExprString(call.Fun) != "len" {
+			return true
 		}
-		return true
-	})
-	return found
+	}
+	return false
 }
 
 // impossible reports whether cond cannot have that value on the way.

@@ -58,21 +58,21 @@ type cleaned struct {
 	name string
 }
 
-type badState struct{ of *cleaned }
+type cyclic struct{ of *cleaned }
 
 func badArgument() *cleaned {
 	d := &cleaned{ptr: C.st_open(nil)}
-	s := &badState{of: d}
-	runtime.AddCleanup(d, func(s *badState) { C.st_close(s.of.ptr) }, s)
+	s := &cyclic{of: d}
+	runtime.AddCleanup(d, func(s *cyclic) { C.st_close(s.of.ptr) }, s)
 	return d
 }
 
-type goodState struct{ ptr *C.st }
+type state struct{ ptr *C.st }
 
 func goodArgument() *cleaned {
 	d := &cleaned{ptr: C.st_open(nil)}
-	s := &goodState{ptr: d.ptr}
-	runtime.AddCleanup(d, func(s *goodState) { C.st_close(s.ptr) }, s)
+	s := &state{ptr: d.ptr}
+	runtime.AddCleanup(d, func(s *state) { C.st_close(s.ptr) }, s)
 	return d
 }
 
@@ -88,17 +88,17 @@ func goodAddress(s *store, n int) {
 	runtime.KeepAlive(b)
 }
 
-type badCloser struct{ ptr *C.st }
+type twice struct{ ptr *C.st }
 
-func newBad() *badCloser {
-	d := &badCloser{ptr: C.st_open(nil)}
-	runtime.SetFinalizer(d, (*badCloser).badClose)
+func newBad() *twice {
+	d := &twice{ptr: C.st_open(nil)}
+	runtime.SetFinalizer(d, (*twice).badClose)
 	return d
 }
 
-func (d *badCloser) badClose() { C.st_close(d.ptr) }
+func (d *twice) badClose() { C.st_close(d.ptr) }
 
-func (d *badCloser) Stop() { d.badClose() }
+func (d *twice) Stop() { d.badClose() }
 
 type goodCloser struct{ ptr *C.st }
 

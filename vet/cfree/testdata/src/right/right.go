@@ -187,6 +187,22 @@ func elsewhere(s string) {
 	C.say(C.CString(s)) // want `never freed: nothing has it`
 }
 
+// A function of the package closes the object on one way, and C on the other.
+func closed(path *C.char) bool {
+	b := C.box_open(path)
+	if C.number(path, 1) == 0 {
+		shut(b)
+		return false
+	}
+	C.box_close(b)
+	return true
+}
+
+func shut(b *C.box) {
+	C.say(nil)
+	C.box_close(b)
+}
+
 // A defer of what is nil yet.
 func early(b *C.box) {
 	var p, q *C.char

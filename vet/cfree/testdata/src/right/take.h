@@ -13,3 +13,5 @@ void box_name(box *b, const char *text);
 char *box_print(box *b);
 /* Returns the kind. It belongs to the box, and must not be freed. */
 char *box_kind(box *b);
+box *box_open(const char *path);
+void box_close(box *b);
