@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 )
 
@@ -177,6 +178,9 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 	return u.within(p, at)
 }
 
+// puts matches the names of functions of C that put an object into another one, which owns it.
+var puts = regexp.MustCompile(`(?i)(add|insert|append|prepend|push|attach|pack)`)
+
 // handle returns what a call of C does to an object that is given it as x.f, if it frees that or takes it over. What a method does
 // to a field of its receiver does not count.
 func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
@@ -186,27 +190,21 @@ func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
 	if d, method := u.Node.(*ast.FuncDecl); method && d.Recv != nil && u.Params()[0] == u.ObjectOf(p.X) {
 		return use, false
 	}
-	e := ast.Expr(p)
-	for {
-		call, is := u.Parent(e).(*ast.CallExpr)
-		switch {
-		case !is || call.Fun == e:
-			return use, false
-		case u.IsConversion(call):
-			e = call
-			continue
-		}
-		index := slices.Index(call.Args, e)
-		switch name := u.C(call.Fun); {
-		case name == "" || index < 0:
-			return use, false
-		case u.FreesArg(name, index):
-			return Use{Role: Frees, Node: call}, true
-		case u.KeepsArg(name, index):
-			return Use{Role: Keeps, Node: call}, true
-		}
+	e := u.Dressed(p)
+	call, is := u.Parent(e).(*ast.CallExpr)
+	if !is || call.Fun == e {
 		return use, false
 	}
+	index := slices.Index(call.Args, e)
+	switch name := u.C(call.Fun); {
+	case name == "" || index < 0:
+		return use, false
+	case u.FreesArg(name, index):
+		return Use{Role: Frees, Node: call}, true
+	case u.KeepsArg(name, index), index > 0 && puts.MatchString(name):
+		return Use{Role: Keeps, Node: call}, true
+	}
+	return use, false
 }
 
 // within goes on to e, which is a part of what has the value: if that is inner, e may have it.

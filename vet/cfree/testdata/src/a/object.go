@@ -6,6 +6,9 @@ image *image_new(void);
 void image_free(image *);
 int image_size(image *);
 int peek(char *);
+typedef struct album album;
+void album_push(album *, image *);
+void album_look(album *, image *);
 */
 import "C"
 
@@ -35,6 +38,17 @@ func forgottenOnPath(n int) int {
 	}
 	i.Close()
 	return 0
+}
+
+type album struct{ p *C.album }
+
+func (a *album) push(i *image) { C.album_push(a.p, i.p) }
+func (a *album) look(i *image) { C.album_look(a.p, i.p) }
+
+func forgottenBeside(a *album) {
+	i, j := newImage(), newImage() // want `the result of newImage is never freed`
+	a.push(i)
+	a.look(j)
 }
 
 func closed() int {
