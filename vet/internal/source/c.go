@@ -307,10 +307,10 @@ func (p *Package) FreesArg(name string, index int) bool {
 }
 
 // KeepsArg reports whether the definition of the C function of that name stores the argument where others find it, or a comment
-// says so.
+// or the signature says so.
 func (p *Package) KeepsArg(name string, index int) bool {
 	f := p.cused[name]
-	return index < len(f.Keeps) && f.Keeps[index] || libc.MatchString(name) || p.Declared(name).Keeps(index)
+	return index < len(f.Keeps) && f.Keeps[index] || libc.MatchString(name) || p.Declared(name).Keeps(index) || p.Declared(name).opaque(index)
 }
 
 // ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.

@@ -300,6 +300,18 @@ func (d *Declaration) Keeps(index int) bool {
 	return d.says(keeps, index) && !(copies.MatchString(d.given+d.about) && !copiesNot.MatchString(d.given+d.about))
 }
 
+var (
+	untyped = regexp.MustCompile(`^void ?\*\s*\w*$`)
+	length  = regexp.MustCompile(`^[\w ]*\b(int|long|short|unsigned|ssize_t|size_t|u?int\d+_t)\b[^*]*$`)
+)
+
+// opaque reports whether the function gets nothing but a pointer without a type and a length for what it is given before, and returns
+// nothing: that is what callbacks are given later.
+func (d *Declaration) opaque(index int) bool {
+	return d != nil && index > 0 && index < len(d.Params) && untyped.MatchString(d.Params[index]) && strings.HasSuffix(d.Result, "void") &&
+		!slices.ContainsFunc(d.Params, length.MatchString)
+}
+
 // KeepsNamed is the same as Keeps if it is plain which parameter is meant: the comment names it, or it is the only pointer but for the
 // first parameter.
 func (d *Declaration) KeepsNamed(index int) bool {

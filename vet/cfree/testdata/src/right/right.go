@@ -29,6 +29,8 @@ func comments(b *C.box, s string) {
 	C.box_put(b, C.CString(s))
 	C.box_title(b, C.CString(s))
 	C.box_name(b, C.CString(s)) // want `never freed: nothing has it`
+	C.box_user(b, unsafe.Pointer(C.CString(s)))
+	C.box_copy(b, unsafe.Pointer(C.CString(s)), 1) // want `never freed: nothing has it`
 	_ = C.GoString(C.box_kind(b))
 	_ = C.GoString(C.box_print(b)) // want `the result of C.box_print is never freed`
 }

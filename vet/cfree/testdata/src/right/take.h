@@ -15,3 +15,5 @@ char *box_print(box *b);
 char *box_kind(box *b);
 box *box_open(const char *path);
 void box_close(box *b);
+void box_user(box *b, void *data);
+void box_copy(box *b, void *data, size_t n);
