@@ -80,11 +80,8 @@ func nameOf(d ast.Decl) string {
 	case *ast.FuncDecl:
 		return d.Name.Name
 	case *ast.GenDecl:
-		switch s := d.Specs[0].(type) {
-		case *ast.ValueSpec:
+		if s, ok := d.Specs[0].(*ast.ValueSpec); ok {
 			return s.Names[0].Name
-		case *ast.TypeSpec:
-			return s.Name.Name
 		}
 	}
 	return ""

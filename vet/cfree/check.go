@@ -171,8 +171,7 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 	}
 	delete(search.Stop, loop)
 	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && loop.Pos() <= ret.Pos() && ret.Pos() < loop.End() {
-		c.reportAt(a.call, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: the list is freed later", a.name, c.Fset.Position(ret.Pos()).Line), nil,
-			analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
+		c.lostAt(a.call, ret, "path", a.name, ": the list is freed later")
 	}
 }
 
@@ -251,8 +250,7 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	if end == nil && a.beside && of > 1 {
 		search.Err = nil
 		if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && freed {
-			c.reportAt(a.call, "beside", fmt.Sprintf("the result of %s is not freed on the way to the return in line %d: it may come with an error as well",
-				a.name, c.Fset.Position(ret.Pos()).Line), nil, analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
+			c.lostAt(a.call, ret, "beside", a.name, ": it may come with an error as well")
 		}
 	}
 	switch end := end.(type) {
@@ -268,9 +266,7 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 		if c.failed(u, end, use.Var) {
 			return
 		}
-		where := fmt.Sprintf("line %d", c.Fset.Position(end.Pos()).Line)
-		c.reportAt(a.call, "path", fmt.Sprintf("the result of %s is not freed on the way to the return in %s", a.name, where), nil,
-			analysis.RelatedInformation{Pos: end.Pos(), Message: "it is not freed when the function returns here"})
+		c.lostAt(a.call, end, "path", a.name, "")
 	default:
 		if !freed {
 			c.report(a, "never", "the result of %s is never freed", nil)
@@ -421,6 +417,12 @@ func (c *checker) holds(e ast.Expr) bool {
 
 func (c *checker) report(a allocation, category, format string, fix []analysis.SuggestedFix) {
 	c.reportAt(a.call, category, fmt.Sprintf(format, a.name), fix)
+}
+
+// lostAt reports what a call has given and a return forgets.
+func (c *checker) lostAt(call, ret ast.Node, category, name, why string) {
+	c.reportAt(call, category, fmt.Sprintf("the result of %s is not freed on the way to the return in line %d%s", name, c.Fset.Position(ret.Pos()).Line, why), nil,
+		analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
 }
 
 func (c *checker) reportAt(n ast.Node, category, message string, fix []analysis.SuggestedFix, related ...analysis.RelatedInformation) {

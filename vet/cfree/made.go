@@ -1,14 +1,11 @@
 package cfree
 
 import (
-	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
 	"regexp"
 	"slices"
-
-	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -62,9 +59,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string) {
 	if !ok || c.failed(u, ret, use.Var) || !freed && (len(ret.Results) == 0 || !c.isError(u, ret)) {
 		return
 	}
-	line := c.Fset.Position(ret.Pos()).Line
-	c.reportAt(call, "object", fmt.Sprintf("what C.%s has made is not released on the way to the return in line %d", name, line), nil,
-		analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not released when the function returns here"})
+	c.lostAt(call, ret, "object", "C."+name, "")
 }
 
 // failed reports whether a return is under a condition that compares a variable, or asks whether it is valid: there is nothing to release.

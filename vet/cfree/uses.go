@@ -40,15 +40,14 @@ func (c *checker) part(u *uses.Unit, e ast.Expr) (of ast.Expr, view bool) {
 		}
 		return x.X, true
 	case *ast.UnaryExpr:
+		if x.Op != token.AND {
+			break
+		}
 		switch of := ast.Unparen(x.X).(type) {
 		case *ast.IndexExpr:
-			if x.Op == token.AND {
-				return of.X, false
-			}
+			return of.X, false
 		case *ast.SelectorExpr:
-			if x.Op == token.AND {
-				return of.X, false
-			}
+			return of.X, false
 		}
 	}
 	return nil, false
