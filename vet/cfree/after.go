@@ -83,7 +83,7 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 		return false // the variable, or what it has, may be another one in each round
 	}
 	search := uses.Search{
-		From: first.at, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{first.v: true}, Overwrites: map[ast.Node]bool{second.at: true},
+		From: first.at, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{first.v: true}, To: second.at,
 	}
 	for _, w := range writes {
 		if (first.late || second.late) && w.Pos() > min(first.at.Pos(), second.at.Pos()) {

@@ -39,7 +39,7 @@ func (c *checker) findBeside(u *uses.Unit) {
 		}
 		for _, i := range c.results[u.Obj] {
 			v := c.pkg.ObjectOf(ret.Results[i])
-			if i < last && u.Local(v) && !slices.Contains(c.beside[u.Obj], i) && c.aliveAt(u, v, ret, returns) {
+			if i < last && u.Local(v) && !slices.Contains(c.beside[u.Obj], i) && c.aliveAt(u, v, ret) {
 				c.beside[u.Obj] = append(c.beside[u.Obj], i)
 			}
 		}
@@ -110,17 +110,12 @@ func isBool(results *types.Tuple) bool {
 
 // aliveAt reports whether a way leads from an allocation that a variable gets to a return statement, on which the variable is
 // not freed, has no other value, and is not without use because the call that made it has failed.
-func (c *checker) aliveAt(u *uses.Unit, v types.Object, ret *ast.ReturnStmt, returns []*ast.ReturnStmt) bool {
+func (c *checker) aliveAt(u *uses.Unit, v types.Object, ret *ast.ReturnStmt) bool {
 	for _, from := range c.made(u, v) {
-		search := uses.Search{From: from, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, Overwrites: map[ast.Node]bool{ret: true}}
+		search := uses.Search{From: from, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, To: ret}
 		if call, ok := from.(*ast.CallExpr); ok {
 			if err, of := u.LastResult(call); of > 1 {
 				search.Err = err
-			}
-		}
-		for _, other := range returns {
-			if other != ret {
-				search.Stop[other] = true
 			}
 		}
 		fate := u.Fate(v, false, c.calls)

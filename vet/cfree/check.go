@@ -234,10 +234,8 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 		search.Nil[v] = true
 	}
 	delete(search.Overwrites, use.Node)
-	if u.Loop(use.Node) != nil {
-		if u.Loop(use.Node) == u.Loop(a.call) {
-			search.Overwrites[use.Node] = true
-		}
+	if loop := u.Loop(use.Node); loop != nil && loop == u.Loop(a.call) {
+		search.Overwrites[use.Node] = true
 	}
 	err, of := u.LastResult(a.call)
 	if of > 1 {

@@ -125,13 +125,9 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, a alias) touch {
 			e = p
 			continue
 		}
-		if star, is := p.(*ast.StarExpr); ok && is {
-			if paren, is := u.Parent(star).(*ast.ParenExpr); is {
-				if _, is := u.Parent(paren).(*ast.SliceExpr); is {
-					e, t.view = paren, true
-					continue
-				}
-			}
+		if star, is := p.(*ast.StarExpr); is && u.Sliced(star) != nil {
+			e, t.view = u.Sliced(star), true
+			continue
 		}
 		if !ok {
 			break
@@ -297,7 +293,7 @@ func (c *checker) reportUse(r release, n ast.Node, format string, args ...any) b
 
 // reaches reports whether a way leads from one node to another on which nothing writes to the variable.
 func (c *checker) reaches(u *uses.Unit, from, to ast.Node, writes []ast.Node) bool {
-	s := uses.Search{From: from, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{to: true}}
+	s := uses.Search{From: from, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, To: to}
 	for _, w := range writes {
 		s.Stop[w] = true
 	}

@@ -27,6 +27,9 @@ type Search struct {
 
 	// Overwrites has nodes that end a way which has then been found.
 	Overwrites map[ast.Node]bool
+
+	// To is the only node at which a way may end, or nil.
+	To ast.Node
 }
 
 // A state is where a search is. Err is not known to be nil once it was assigned to.
@@ -48,6 +51,9 @@ func (u *Unit) Find(s Search) ast.Node {
 			stop[p] = true
 		}
 	}
+	if s.To != nil {
+		s.Overwrites = map[ast.Node]bool{s.To: true}
+	}
 	for n := range s.Overwrites {
 		if p, ok := u.find(n); ok {
 			over[p] = n
@@ -68,7 +74,7 @@ func (u *Unit) Find(s Search) ast.Node {
 			if n := over[p]; n != nil {
 				return n
 			}
-			if ret, ok := b.Nodes[i].(*ast.ReturnStmt); ok {
+			if ret, ok := b.Nodes[i].(*ast.ReturnStmt); ok && s.To == nil {
 				return ret
 			}
 			if err && s.Err != nil && u.assigns(b.Nodes[i], s.Err) {

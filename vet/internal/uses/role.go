@@ -133,7 +133,7 @@ func (u *Unit) element(e ast.Expr, at carrier) (carrier, Use) {
 	if addr := u.address(e); addr != nil && !at.inner {
 		return carrier{addr, at.inner, at.in}, Use{}
 	}
-	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.sliced(star) {
+	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.Sliced(star) != nil {
 		return carrier{star, false, ""}, Use{}
 	}
 	if star, ok := e.(*ast.StarExpr); ok && !at.inner && u.owns(star) && !u.written(star) {
@@ -142,10 +142,12 @@ func (u *Unit) element(e ast.Expr, at carrier) (carrier, Use) {
 	return u.within(e, at)
 }
 
-// sliced reports whether an expression is an array that is sliced, so that the slice has its address.
-func (u *Unit) sliced(e ast.Expr) bool {
-	s, ok := u.Parent(u.Dressed(e)).(*ast.SliceExpr)
-	return ok && ast.Unparen(s.X) == e
+// Sliced returns the slice of an array, which has its address, or nil.
+func (u *Unit) Sliced(e ast.Expr) *ast.SliceExpr {
+	if s, ok := u.Parent(u.Dressed(e)).(*ast.SliceExpr); ok && ast.Unparen(s.X) == e {
+		return s
+	}
+	return nil
 }
 
 // selected goes on from x to x.f.

@@ -67,6 +67,16 @@ func (h *holder) Close() { // want Close:"params"
 
 func (h *holder) fill(n int) { h.bytes = (*(*[1 << 20]byte)(C.malloc(C.size_t(n))))[:n] }
 
+func array(n int) []byte { // want array:"results"
+	p, q := C.malloc(C.size_t(n)), C.malloc(C.size_t(n))
+	defer C.free(p)
+	defer C.free(q)
+	if n == 1 {
+		return append([]byte(nil), (*(*[1 << 20]byte)(q))[:n]...)
+	}
+	return (*(*[1 << 20]byte)(p))[:n] // want `what is returned points into p`
+}
+
 // A function of C whose name says nothing, but which is deferred with the memory alone, and one that gives the memory another place.
 func unknownName(s string) {
 	p := C.CString(s)

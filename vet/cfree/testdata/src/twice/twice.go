@@ -39,6 +39,16 @@ func bothWays(s string, ok bool) {
 	C.free(unsafe.Pointer(c)) // want `c is freed twice`
 }
 
+func returnBetween(s string, ok bool) {
+	c := C.CString(s)
+	use(c)
+	C.free(unsafe.Pointer(c))
+	if ok {
+		return
+	}
+	C.free(unsafe.Pointer(c)) // want `c is freed twice`
+}
+
 func literal(s string) {
 	n := C.node_new()
 	defer func() {
