@@ -240,8 +240,7 @@ func TestWriteTimeout(t *testing.T) {
 func TestGrowth(t *testing.T) { synctest.Test(t, testGrowth) }
 
 func testGrowth(t *testing.T) {
-	counts := &census.CCounts{Live: 7 << 20}
-	withCHeap(t, "", counts)
+	withCHeap(t, "", &census.CCounts{Live: 7 << 20})
 	h := Handler(Options{Growth: 5 * time.Second})
 	Handler(Options{}) // a longer interval
 	figures := func(after time.Duration) (f pagejson.GrowthFigures) {
@@ -275,7 +274,7 @@ func testGrowth(t *testing.T) {
 	}
 
 	grown.Store(50 << 20)
-	counts.Live = 90 << 20
+	census.SetCHeap(cHeap{"", &census.CCounts{Live: 90 << 20}})
 	defer grown.Store(6 << 20)
 	if f = figures(time.Hour); len(f.Suspects) != 1 || time.Since(f.Time) >= 5*time.Second {
 		t.Errorf("after an hour without a page: %+v", f)
