@@ -313,19 +313,19 @@ func TestReserve(t *testing.T) {
 	}
 	// Small ones share a batch, which is counted when it is sealed.
 	room, err = p.Reserve(context.Background(), 100)
-	must(t, err)
+	testcall.Must(t, err)
 	mustHold(100)
 	small := &thing{cell: w.create(100)}
-	must(t, small.OwnWith(p, small.cell.pointer(), With{Room: room}))
+	testcall.Must(t, small.OwnWith(p, small.cell.pointer(), With{Room: room}))
 	mustHold(0)
 	mustStats(t, p, Stats{Live: 2, Bytes: size + 100})
 	small.Close()
 
 	// After CloseWait the room can be given back only.
 	room, err = p.Reserve(context.Background(), 100)
-	must(t, err)
+	testcall.Must(t, err)
 	child, err := p.Reserve(context.Background(), 100)
-	must(t, err)
+	testcall.Must(t, err)
 	parent.Close()
 	c := w.create(100)
 	if err := o.OwnWith(p, c.pointer(), With{Parent: parent.Owner(), Room: child}); err != ErrClosed {
@@ -359,9 +359,9 @@ func TestReserveInQueue(t *testing.T) {
 		return nil
 	}})
 	room, err := p.Reserve(context.Background(), 10)
-	must(t, err)
+	testcall.Must(t, err)
 	var n, m Number[int]
-	must(t, n.Own(p, 1, 10))
+	testcall.Must(t, n.Own(p, 1, 10))
 	n.Close()
 	if _, err := p.Reserve(context.Background(), 10); err != ErrQueueFull {
 		t.Errorf("Reserve with a full queue: %v", err)
@@ -369,8 +369,8 @@ func TestReserveInQueue(t *testing.T) {
 	if err := m.Own(p, 2, 10); err != ErrQueueFull {
 		t.Errorf("Own with a full queue: %v", err)
 	}
-	must(t, m.OwnWith(p, 2, With{Room: room}))
-	must(t, Discard(p, 3))
+	testcall.Must(t, m.OwnWith(p, 2, With{Room: room}))
+	testcall.Must(t, Discard(p, 3))
 	m.Close()
 	if n := drainPool(p, 0); n != 3 || len(released) != 3 {
 		t.Errorf("drained %d, released %d", n, released)
@@ -384,9 +384,9 @@ func TestReserveInQueue(t *testing.T) {
 func TestLargestSize(t *testing.T) {
 	p := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
 	var n Number[int]
-	must(t, n.Own(p, 7, math.MaxInt))
+	testcall.Must(t, n.Own(p, 7, math.MaxInt))
 	mustStats(t, p, Stats{Live: 1, Bytes: min(math.MaxInt, batch.MaxSize)})
-	must(t, n.Close())
+	testcall.Must(t, n.Close())
 	mustStats(t, p, Stats{})
 	mustDestroy(t, p)
 }

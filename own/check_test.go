@@ -199,58 +199,58 @@ func TestChecks(t *testing.T) {
 		"Go memory": {func() {
 			p := pool("image", Options{})
 			var o [3]object
-			must(t, o[0].Own(p, block(), 1))
-			must(t, o[1].Own(p, unsafe.Pointer(&global), 1))
+			testcall.Must(t, o[0].Own(p, block(), 1))
+			testcall.Must(t, o[1].Own(p, unsafe.Pointer(&global), 1))
 			for range 2 {
-				must(t, o[2].Own(pool("image", Options{}), unsafe.Pointer(new([100]int)), 1))
-				must(t, o[2].Close())
+				testcall.Must(t, o[2].Own(pool("image", Options{}), unsafe.Pointer(new([100]int)), 1))
+				testcall.Must(t, o[2].Close())
 			}
 		}, ofGo, ofGo},
 		"twice": {func() {
 			p, q, b := pool("image", Options{}), pool("picture", Options{Batch: 1}), block()
 			var o [2]object
-			must(t, o[0].Own(p, b, 1))
-			must(t, o[1].Own(q, b, 1))
+			testcall.Must(t, o[0].Own(p, b, 1))
+			testcall.Must(t, o[1].Own(q, b, 1))
 		}, "", "has an owner already, in the pool image"},
 		"Discard": {func() {
 			p, b := pool("image", Options{}), block()
-			must(t, new(object).Own(p, b, 1))
-			must(t, p.Discard(b))
+			testcall.Must(t, new(object).Own(p, b, 1))
+			testcall.Must(t, p.Discard(b))
 		}, "", "image.Discard: "},
 		"another goroutine": {func() {
 			p := pool("image", Options{Numbers: true})
 			var n [2]Number[int]
-			must(t, n[0].Own(p, 1, 1))
-			must(t, n[1].Own(p, 1, 1))
+			testcall.Must(t, n[0].Own(p, 1, 1))
+			testcall.Must(t, n[1].Own(p, 1, 1))
 			testcall.Aside(func() { n[0].Close(); n[1].Close() })
 		}, "", "made on one goroutine, and one is released on another"},
 		"no size": {func() {
 			p := pool("image", Options{})
 			var o [2]object
-			must(t, o[0].Own(p, block(), 0))
-			must(t, o[1].OwnWith(p, block(), With{State: 1}))
-			must(t, new(object).Own(pool("sized", Options{Size: 10}), block(), 0))
+			testcall.Must(t, o[0].Own(p, block(), 0))
+			testcall.Must(t, o[1].OwnWith(p, block(), With{State: 1}))
+			testcall.Must(t, new(object).Own(pool("sized", Options{Size: 10}), block(), 0))
 		}, "", "cheap: image: "},
 		"none": {func() {
 			p, q, b := pool("image", Options{}), pool("drained", Options{Run: new(Queue).Run()}), block()
 			var o object
 			for range 300 {
-				must(t, o.Own(p, b, 1))
-				must(t, o.Close())
-				must(t, o.Own(p, b, 1))
+				testcall.Must(t, o.Own(p, b, 1))
+				testcall.Must(t, o.Close())
+				testcall.Must(t, o.Own(p, b, 1))
 				_, err := o.Disown()
-				must(t, err)
-				must(t, p.Discard(b))
+				testcall.Must(t, err)
+				testcall.Must(t, p.Discard(b))
 				var parent, late object
-				must(t, parent.Own(p, block(), 1))
-				must(t, o.OwnWith(p, b, With{Size: 1, Parent: parent.Owner()}))
-				must(t, o.Close())
-				must(t, parent.Close())
+				testcall.Must(t, parent.Own(p, block(), 1))
+				testcall.Must(t, o.OwnWith(p, b, With{Size: 1, Parent: parent.Owner()}))
+				testcall.Must(t, o.Close())
+				testcall.Must(t, parent.Close())
 				if err := late.OwnWith(p, b, With{Size: 1, Parent: parent.Owner()}); err != ErrClosed {
 					t.Error(err)
 				}
-				must(t, late.Own(q, b, 1))
-				testcall.Aside(func() { must(t, late.Close()); drainPool(q, 0) })
+				testcall.Must(t, late.Own(q, b, 1))
+				testcall.Aside(func() { testcall.Must(t, late.Close()); drainPool(q, 0) })
 			}
 		}, "", ""},
 	} {

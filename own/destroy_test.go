@@ -55,10 +55,7 @@ func TestClosePoolReleasesInBatches(t *testing.T) {
 	setProcs(t, 1)
 	w := newWorld(t, 1000)
 	p := w.pool(Options{})
-	var things []*thing
-	for range 1000 {
-		things = append(things, w.own(t, p, 16))
-	}
+	things := w.ownSome(t, p, 1000, 16)
 	destroyError(t, p, waiting(0))
 	runtime.KeepAlive(things)
 	if n := w.calls.Load(); n > 20 {

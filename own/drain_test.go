@@ -36,10 +36,7 @@ func TestDrainReleasesOnItsGoroutine(t *testing.T) {
 	if n := drainPool(p, 0); n != 0 {
 		t.Errorf("Drain of nothing: %d", n)
 	}
-	var held []*thing
-	for range 10 {
-		held = append(held, w.own(t, p, 16))
-	}
+	held := w.ownSome(t, p, 10, 16)
 	for _, m := range held[:5] {
 		m.Close()
 		if !m.Closed() {
@@ -189,10 +186,7 @@ func TestOwnWhileDraining(t *testing.T) {
 func TestMaxQueued(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Run: NewQueue(3, nil).Run()})
-	var held []*thing
-	for range 10 {
-		held = append(held, w.own(t, p, 10))
-	}
+	held := w.ownSome(t, p, 10, 10)
 	for range 3 {
 		w.own(t, p, 10).Close()
 	}
@@ -411,17 +405,17 @@ func TestQueueOfPools(t *testing.T) {
 	a, b := NewPool(options("a")), NewPool(options("b"))
 	var n [4]Number[int]
 	for i, p := range []*Pool{a, b, a, b} {
-		must(t, n[i].Own(p, i, 1))
+		testcall.Must(t, n[i].Own(p, i, 1))
 	}
 	for i := range 3 {
-		must(t, n[i].Close())
+		testcall.Must(t, n[i].Close())
 	}
 	mustStats(t, a, Stats{Live: 2, Bytes: 2, Queued: 2})
 	mustStats(t, b, Stats{Live: 2, Bytes: 2, Queued: 1})
 	if err := new(Number[int]).Own(a, 7, 1); err != ErrQueueFull {
 		t.Errorf("Own with a full queue: %v", err)
 	}
-	must(t, n[3].Close())
+	testcall.Must(t, n[3].Close())
 	if got := queue.Drain(3); got != 3 || b.Stats().OldestQueued == 0 || a.Stats().OldestQueued != 0 {
 		t.Errorf("Drain(3): %d; %+v, %+v", got, a.Stats(), b.Stats())
 	}

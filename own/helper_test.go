@@ -232,6 +232,15 @@ func (w *world) own(t testing.TB, p *Pool, size int) *thing {
 	return m
 }
 
+// ownSome makes n resources and things that own them.
+func (w *world) ownSome(t testing.TB, p *Pool, n, size int) (things []*thing) {
+	t.Helper()
+	for range n {
+		things = append(things, w.own(t, p, size))
+	}
+	return things
+}
+
 // forget makes n things that nobody refers to.
 func (w *world) forget(t testing.TB, p *Pool, n, size int) {
 	t.Helper()

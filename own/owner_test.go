@@ -61,10 +61,7 @@ func TestCloseReleasesAtOnce(t *testing.T) {
 	p := w.pool(Options{})
 	var here uintptr
 	w.before = func([]*cell) { here = gcwatch.GoroutineID() }
-	var things []*thing
-	for range 10 {
-		things = append(things, w.own(t, p, 10))
-	}
+	things := w.ownSome(t, p, 10, 10)
 	for i, m := range things {
 		if i%2 == 0 {
 			continue

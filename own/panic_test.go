@@ -129,10 +129,7 @@ func TestPanicDoesNotStopTheParent(t *testing.T) {
 func TestPanicInDrain(t *testing.T) {
 	w := newWorld(t, 30)
 	p := w.pool(Options{Run: new(Queue).Run()})
-	var held []*thing
-	for range 10 {
-		held = append(held, w.own(t, p, 10))
-	}
+	held := w.ownSome(t, p, 10, 10)
 	for _, m := range held {
 		m.Close()
 	}

@@ -58,15 +58,15 @@ func TestPrintersFollowNothing(t *testing.T) {
 	var values []any
 	for range 100 {
 		x, err := NewMem[[2]int](m)
-		must(t, err)
+		testcall.Must(t, err)
 		b, err := m.NewBytes(16)
-		must(t, err)
+		testcall.Must(t, err)
 		g, err := m.NewGroup()
-		must(t, err)
+		testcall.Must(t, err)
 		g.Malloc(2000)
 		values = append(values, w.own(t, p, 100), x, b, g)
 		mate, err := m.NewBytes(16)
-		must(t, err)
+		testcall.Must(t, err)
 		owner := w.own(t, p, 100)
 		done := make(chan struct{})
 		go func() {
@@ -102,9 +102,4 @@ func TestEqualOwners(t *testing.T) {
 		t.Error("owners of two resources are equal")
 	}
 	runtime.KeepAlive(b)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	testcall.Must(t, err)
 }

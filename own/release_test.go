@@ -63,8 +63,8 @@ func TestReleaseErrors(t *testing.T) {
 		}, cold, 10},
 		{"last child", Options{}, func(t *testing.T, w *world, p *Pool, m *thing) {
 			child := new(object)
-			must(t, child.OwnWith(p, w.create(10).pointer(), With{Size: 10, Parent: m.Owner()}))
-			must(t, m.Close())
+			testcall.Must(t, child.OwnWith(p, w.create(10).pointer(), With{Size: 10, Parent: m.Owner()}))
+			testcall.Must(t, m.Close())
 			if err := child.Close(); err != cold {
 				t.Errorf("Close of the child: %v", err)
 			}
@@ -75,18 +75,18 @@ func TestReleaseErrors(t *testing.T) {
 			}
 		}, nil, 1},
 		{"Drain", Options{Run: new(Queue).Run()}, func(t *testing.T, _ *world, p *Pool, m *thing) {
-			must(t, m.Close())
+			testcall.Must(t, m.Close())
 			drainPool(p, 0)
 		}, nil, 1},
 		{"Drain of a batch", Options{Run: new(Queue).Run()}, func(t *testing.T, w *world, p *Pool, m *thing) {
 			w.forget(t, p, 10, 10)
 			wait(t, "the forgotten are released", func() bool { settle(t); return p.Stats().Queued == 10 })
 			drainPool(p, 0)
-			must(t, m.Close())
+			testcall.Must(t, m.Close())
 			drainPool(p, 0)
 		}, nil, 11},
 		{"Thread", Options{Run: Thread(0)}, func(t *testing.T, _ *world, _ *Pool, m *thing) {
-			must(t, m.Close())
+			testcall.Must(t, m.Close())
 			flush(t)
 		}, nil, 1},
 	} {
@@ -136,14 +136,14 @@ func TestErrorsOfParents(t *testing.T) {
 		a, b, c := failing("a"), failing("b"), failing("c")
 		testcall.Aside(func() {
 			top, middle := w.own(t, a, 10), new(object)
-			must(t, middle.OwnWith(b, w.create(10).pointer(), With{Size: 10, Parent: top.Owner()}))
+			testcall.Must(t, middle.OwnWith(b, w.create(10).pointer(), With{Size: 10, Parent: top.Owner()}))
 			low := new(object)
-			must(t, low.OwnWith(c, w.create(10).pointer(), With{Size: 10, Parent: middle.Owner()}))
+			testcall.Must(t, low.OwnWith(c, w.create(10).pointer(), With{Size: 10, Parent: middle.Owner()}))
 			if end == nil {
 				return
 			}
-			must(t, top.Close())
-			must(t, middle.Close())
+			testcall.Must(t, top.Close())
+			testcall.Must(t, middle.Close())
 			if err := low.Close(); err == nil || err.Error() != "c is broken" {
 				t.Errorf("Close: %v", err)
 			}
@@ -165,7 +165,7 @@ func TestErrorsAreCounted(t *testing.T) {
 	p := NewPool(Options{Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported }})
 	for range 3 {
 		var n Number[int]
-		must(t, n.Own(p, 1, 10))
+		testcall.Must(t, n.Own(p, 1, 10))
 		n.Use(func(int) { n.Close() })
 	}
 	mustStats(t, p, Stats{Errors: 3})
@@ -177,7 +177,7 @@ func TestFlushInOnReleaseError(t *testing.T) {
 	p := NewPool(Options{Run: new(Queue).Run(), Numbers: true, Release: func(any, []uintptr) error { return errors.ErrUnsupported },
 		OnReleaseError: func(ReleaseError) { err = Flush(patient(t)) }})
 	var n Number[int]
-	must(t, n.Own(p, 1, 10))
+	testcall.Must(t, n.Own(p, 1, 10))
 	n.Close()
 	drainPool(p, 0)
 	if err != ErrInRelease {
@@ -261,8 +261,8 @@ func TestState(t *testing.T) {
 				number := uintptr(len(byNumber) + 1)
 				byNumber[number] = lib
 				mu.Unlock()
-				must(t, all[i].Own(contexts, number, 100))
-				must(t, all[i].SetState(lib))
+				testcall.Must(t, all[i].Own(contexts, number, 100))
+				testcall.Must(t, all[i].SetState(lib))
 			}
 			for j := range children {
 				for i := range all {
@@ -270,7 +270,7 @@ func TestState(t *testing.T) {
 					next++
 					libraries[i].mu.Lock()
 					libraries[i].children[next] = true
-					must(t, n.OwnWith(shapes, next, With{Size: 50, Parent: all[i].Owner()}))
+					testcall.Must(t, n.OwnWith(shapes, next, With{Size: 50, Parent: all[i].Owner()}))
 					libraries[i].mu.Unlock()
 					if j%3 == 0 {
 						n.Close()
@@ -309,8 +309,8 @@ func TestStateOfParentOption(t *testing.T) {
 	var states []any
 	contexts := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
 	var context Number[int]
-	must(t, context.Own(contexts, 1, 10))
-	must(t, context.SetState("the parent's"))
+	testcall.Must(t, context.Own(contexts, 1, 10))
+	testcall.Must(t, context.SetState("the parent's"))
 	p := NewPool(Options{Numbers: true, State: "the pool's", Parent: context.Owner(), Release: func(state any, r []uintptr) error {
 		states = append(states, state)
 		return nil
@@ -319,7 +319,7 @@ func TestStateOfParentOption(t *testing.T) {
 		t.Errorf("SetState after NewPool: %v", err)
 	}
 	var n Number[int]
-	must(t, n.Own(p, 5, 10))
+	testcall.Must(t, n.Own(p, 5, 10))
 	mustMisuse(t, "own.Handle.Discard", func() { Discard(p, 7) }, "Options.Parent")
 	n.Close()
 	mustDestroy(t, p)
@@ -336,15 +336,15 @@ func TestStateIsDropped(t *testing.T) {
 	contexts := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
 	children := NewPool(Options{Numbers: true, Release: released(func([]uintptr) {})})
 	var mate, context, child Number[int]
-	must(t, mate.Own(contexts, 1, 10))
-	must(t, context.Own(contexts, 2, 10))
+	testcall.Must(t, mate.Own(contexts, 1, 10))
+	testcall.Must(t, context.Own(contexts, 2, 10))
 	gone := make(chan bool, 1)
 	testcall.Aside(func() {
 		state := new([64]byte)
 		runtime.SetFinalizer(state, func(*[64]byte) { gone <- true })
-		must(t, context.SetState(state))
+		testcall.Must(t, context.SetState(state))
 	})
-	must(t, child.OwnWith(children, 3, With{Size: 10, Parent: context.Owner()}))
+	testcall.Must(t, child.OwnWith(children, 3, With{Size: 10, Parent: context.Owner()}))
 	context.Close()
 	child.Close()
 	child = Number[int]{} // its batch has the state, too
@@ -372,8 +372,8 @@ func TestClosePoolWaitsForThreadsOfChildren(t *testing.T) {
 		order = append(order, r...)
 	})})
 	var parent, child Number[int]
-	must(t, parent.Own(parents, 1, 10))
-	must(t, child.OwnWith(children, 2, With{Size: 10, Parent: parent.Owner()}))
+	testcall.Must(t, parent.Own(parents, 1, 10))
+	testcall.Must(t, child.OwnWith(children, 2, With{Size: 10, Parent: parent.Owner()}))
 	if e := destroyError(t, parents, whenWaiting(func() { close(leave) })); e.NeverClosed != 1 || e.Waiting+e.Releasing+e.Queued != 0 {
 		t.Errorf("%+v", e)
 	}

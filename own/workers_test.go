@@ -372,10 +372,7 @@ func TestThread(t *testing.T) {
 		runtime.Gosched()
 		running.Add(-1)
 	})
-	var held []*thing
-	for range 100 {
-		held = append(held, w.own(t, p, 16))
-	}
+	held := w.ownSome(t, p, 100, 16)
 	for _, m := range held[:50] {
 		m.Close()
 	}
@@ -398,10 +395,7 @@ func TestThread(t *testing.T) {
 func TestGoexitDoesNotStopClose(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Batch: 1})
-	var held []*thing
-	for range 100 {
-		held = append(held, w.own(t, p, 16))
-	}
+	held := w.ownSome(t, p, 100, 16)
 	w.before = func(cells []*cell) {
 		if w.number(cells[0])%3 == 0 {
 			w.destroy(cells[0])
@@ -425,10 +419,7 @@ func TestGoexitDoesNotStopClose(t *testing.T) {
 func TestGoexitDoesNotStopCloseInDrain(t *testing.T) {
 	w := newWorld(t, 100)
 	p := w.pool(Options{Run: new(Queue).Run()})
-	var held []*thing
-	for range 100 {
-		held = append(held, w.own(t, p, 16))
-	}
+	held := w.ownSome(t, p, 100, 16)
 	first := held[0].cell
 	w.before = func(cells []*cell) {
 		if cells[0] == first {
