@@ -55,7 +55,7 @@ func testDecayedSpace(t *testing.T) {
 	cheap.Trim()
 	seen := fillSpans(t, h)
 	once := len(seen)
-	for round := range 20 {
+	for round := range 100 {
 		if round%2 == 0 {
 			h.Trim() // which leaves nothing idle
 			h.Free(h.Malloc(500_000))
@@ -69,7 +69,7 @@ func testDecayedSpace(t *testing.T) {
 		for unit := range fillSpans(t, h) {
 			seen[unit] = true
 		}
-		if len(seen) > 2*once {
+		if len(seen) > 3*once { // the places differ at first, to twice as many; a unit that is lost each round is more
 			t.Fatalf("round %d: blocks lay in %d units so far, at first in %d", round, len(seen), once)
 		}
 	}

@@ -66,7 +66,8 @@ func (p *Package) Bare(e ast.Expr) ast.Expr {
 // Dressed returns an expression with the parentheses and the conversions around it.
 func (p *Package) Dressed(e ast.Expr) ast.Expr {
 	for {
-		outer, ok := p.Parent(e).(ast.Expr)
+		outer, _ := p.Parent(e).(ast.Expr)
+		ok := false
 		if call, isCall := outer.(*ast.CallExpr); isCall {
 			ok = call.Fun != e && p.IsConversion(call)
 		} else {
