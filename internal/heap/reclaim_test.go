@@ -158,3 +158,28 @@ func TestListsAreOrdered(t *testing.T) {
 		t.Errorf("%d of %d blocks came before one with a lower address of the same span, want at most %d", back, len(freed)/2, most)
 	}
 }
+
+// TestCarveTouchesPages carves blocks of a span. In fresh memory they begin in one page; in memory that has its pages
+// they are as many as are wanted.
+func TestCarveTouchesPages(t *testing.T) {
+	h := newHeap(t, Options{})
+	defer h.DestroyAll()
+	c := sizeclass.Of(64)
+	cl := &h.classes[c]
+	for _, fresh := range []bool{true, false} {
+		cl.mu.Lock()
+		if err := cl.grow(h, c); err != nil {
+			t.Fatal(err)
+		}
+		s := span.At(cl.spans)
+		s.Fresh = fresh
+		most := min(200, int(s.Blocks))
+		if fresh {
+			most = min(most, int(osmem.PageSize/s.Size))
+		}
+		if m := cl.carve(h, s, 200); m.n != most {
+			t.Errorf("fresh is %v: %d blocks, want %d", fresh, m.n, most)
+		}
+		cl.mu.Unlock()
+	}
+}
