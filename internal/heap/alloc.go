@@ -239,10 +239,9 @@ func (h *Heap) findMemory(op string, l *Local, size, attempt int, err error) err
 	return nil
 }
 
-// refused is called with the final error of a request, or with nil. The caller is not
-// between begin and end.
+// refused is called with the final error of a request. The caller is not between begin and end.
 func (h *Heap) refused(size int, err error) {
-	if err != nil && h.onLimit != nil && errors.Is(err, errLimit) {
+	if h.onLimit != nil && errors.Is(err, errLimit) {
 		h.tellLimit(size, err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/cheapgo/cheap/internal/heap/block"
 	"github.com/cheapgo/cheap/internal/heap/fill"
 	"github.com/cheapgo/cheap/internal/mem/account"
-	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/watch/sample"
@@ -295,28 +294,6 @@ func (c *checked) owns(op string, p uintptr) bool {
 	defer c.mu.Unlock()
 	_, _, v := c.look(p)
 	return v == blockLive
-}
-
-// realloc is Heap.realloc: the block always moves, so that an old pointer is found.
-func (c *checked) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	c.h.begin(op)
-	defer c.h.end()
-	if size < 0 {
-		panicMisuse(op, uintptr(ptr), "negative size %d", size)
-	}
-	old := 0
-	if ptr != nil {
-		old = c.usable(op, uintptr(ptr))
-	}
-	p, err := c.alloc(op, size, sizeclass.Quantum)
-	if err != nil {
-		return nil, err
-	}
-	to := osmem.Pointer(p)
-	if ptr != nil {
-		c.h.move(op, nil, to, ptr, uintptr(min(old, size)), true)
-	}
-	return to, nil
 }
 
 // checkedHeapOf returns the heap with a CheckLevel that s, which may be nil, belongs to, or nil.

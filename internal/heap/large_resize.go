@@ -17,41 +17,29 @@ import (
 // also returns 0 where a copy is faster. The old or the new size is that of a large block.
 //
 //go:norace
-func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) uintptr {
-	if newSize > maxLarge {
-		return 0
-	}
+func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) (to uintptr) {
 	mustBePages("Heap.resizeLarge", newSize)
 	race.Enter()
-	defer race.Leave()
-	defer func() {
-		if h.grew.Load() {
-			h.dropIdle()
-		}
-	}()
-	defer span.Decay() // units may be free now
 	h.large.mu.Lock()
-	defer h.large.mu.Unlock()
 	kind := s.LoadTag() - h.id<<span.KindBits
-	if isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize) {
-		return p
-	}
-	if kind != span.KindLarge {
-		return 0 // it cannot grow, or another goroutine freed it, which the caller finds out
-	}
-	if newSize <= s.Size {
+	switch large := kind == span.KindLarge; {
+	case large && newSize <= s.Size:
 		h.shrinkLarge(s, newSize)
-		return p
+		to = p
+	case large && h.growLarge(s, newSize), isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize):
+		to = p
+	case large && newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && mustMove(s, short)):
+		// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
+		// are the region's.
+		to = h.moveLarge(s, newSize)
 	}
-	if h.growLarge(s, newSize) {
-		return p
+	h.large.mu.Unlock()
+	span.Decay() // units may be free now
+	if h.grew.Load() {
+		h.dropIdle()
 	}
-	// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
-	// are the region's.
-	if newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && mustMove(s, short)) {
-		return h.moveLarge(s, newSize)
-	}
-	return 0
+	race.Leave()
+	return to
 }
 
 // shrinkLarge gives the end of a large block back.
@@ -134,12 +122,12 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 //
 //go:norace
 func (h *Heap) reclass(s *span.Span, p uintptr, to uint8) uintptr {
-	race.Enter()
-	defer race.Leave()
 	kind := s.LoadTag() - h.id<<span.KindBits
 	if !isAlone(kind) || uint8(kind) >= to {
 		return 0 // freed, and used for something else
 	}
+	race.Enter()
+	defer race.Leave()
 	from := uint8(kind)
 	h.classes[from].mu.Lock() // the smaller class first
 	defer h.classes[from].mu.Unlock()

@@ -269,7 +269,11 @@ func (l *Local) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer
 		}
 	}
 	l.mustBeOpen(op)
-	return l.h.realloc(op, l, ptr, size)
+	to, err := l.h.reallocSlow(op, l, ptr, size)
+	if err != nil {
+		l.h.refused(size, err)
+	}
+	return to, err
 }
 
 // UsableSize is cheap.Local.UsableSize.

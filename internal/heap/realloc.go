@@ -13,39 +13,40 @@ import (
 
 // Realloc is cheap.Heap.Realloc.
 func (h *Heap) Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer {
-	if p := h.reallocCached(ptr, size); p != nil {
-		return p
-	}
-	p, _ := h.realloc("Heap.Realloc", nil, ptr, size)
+	p, _ := h.realloc("Heap.Realloc", ptr, size)
 	return p
 }
 
 // TryRealloc is cheap.Heap.TryRealloc.
 func (h *Heap) TryRealloc(ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	if p := h.reallocCached(ptr, size); p != nil {
-		return p, nil
-	}
-	return h.realloc("Heap.TryRealloc", nil, ptr, size)
+	return h.realloc("Heap.TryRealloc", ptr, size)
 }
 
-// reallocCached is Realloc of a small block within the P's cache, and of a large block within its
-// pages. It returns nil if that does not serve.
+// realloc resizes a large block within its pages, and a small one within the P's cache. If that does
+// not serve, reallocSlow does.
 //
 //go:norace
-func (h *Heap) reallocCached(ptr unsafe.Pointer, size int) unsafe.Pointer {
+func (h *Heap) realloc(op string, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
 	if uint(size) > sizeclass.MaxSize {
 		if h.hasPages(uintptr(ptr), uintptr(size)) {
-			return ptr
+			return ptr, nil
 		}
-		return nil
+	} else {
+		var to uintptr
+		slot := h.caches.Pin()
+		if slot != 0 {
+			to = cacheAt(slot).realloc(uintptr(ptr), uintptr(size), pinnedBytes)
+		}
+		h.caches.Unpin(slot)
+		if to != 0 {
+			return osmem.Pointer(to), nil
+		}
 	}
-	var to uintptr
-	slot := h.caches.Pin()
-	if slot != 0 {
-		to = cacheAt(slot).realloc(uintptr(ptr), uintptr(size), pinnedBytes)
+	to, err := h.reallocSlow(op, nil, ptr, size)
+	if err != nil {
+		h.refused(size, err)
 	}
-	h.caches.Unpin(slot)
-	return osmem.Pointer(to)
+	return to, err
 }
 
 // hasPages reports whether p, which may be any number, is a large block of the heap whose size in
@@ -107,88 +108,88 @@ func staysInPlace(size, old uintptr) bool {
 }
 
 // A plan says how Realloc gives a block another size.
-type plan int
+type plan struct {
+	how      way
+	s        *span.Span // the record of the block, or nil if the heap has a CheckLevel
+	old      uintptr    // the size of the block
+	fleeting bool       // the memory of the block may go if the program frees it, by mistake, meanwhile
+}
+
+// A way is what Realloc does with the block.
+type way int
 
 const (
-	stay    plan = iota // the block serves as it is: its size class, or its pages, suffice
-	resize              // it is extended or shrunk, or its pages move; it is copied if neither can be
-	another             // it is copied to another block
+	stay    way = iota // it serves as it is: its size class, or its pages, suffice
+	resize             // it is extended or shrunk, or its pages move; it is copied if neither can be
+	another            // it is copied to another block
 )
 
-// planOf returns the plan for a block of old bytes, with the kind of its span, that is to have size
-// bytes.
+// plan returns the plan for the block at p, which is to have size bytes. It panics if p is not the
+// start of a live block of the heap.
 //
 //go:norace
-func planOf(kind, old, size uintptr) plan {
-	large := kind == span.KindLarge
-	switch {
-	case size <= sizeclass.MaxSize:
-		switch {
-		case large:
-		case staysInPlace(size, old):
-			return stay
-		case isAlone(kind) && isAlone(uintptr(sizeclass.Of(int(size)))): // its unit is its own either way
-			return resize
-		}
-	case large && old-size < osmem.PageSize:
-		return stay
-	case (large || isAlone(kind)) && size <= maxLarge:
-		return resize
-	}
-	return another
-}
-
-// realloc is Realloc. The cache is that of l or, if l is nil, that of the P.
-//
-//go:norace
-func (h *Heap) realloc(op string, l *Local, ptr unsafe.Pointer, size int) (to unsafe.Pointer, err error) {
-	if h.checked != nil {
-		to, err = h.checked.realloc(op, ptr, size)
-	} else {
-		to, err = h.tryRealloc(op, l, ptr, size)
-	}
-	if err != nil {
-		h.refused(size, err)
-	}
-	return to, err
-}
-
-// tryRealloc is realloc without a call of HeapOptions.OnLimit. If there is no memory for a copy, it
-// tries once more without one: alloc has emptied the caches, and what did not suffice for another block
-// may suffice for a larger one.
-//
-//go:norace
-func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (unsafe.Pointer, error) {
-	h.mustBeOpen(op)
-	p := uintptr(ptr)
-	if size < 0 {
-		panicMisuse(op, p, "negative size %d", size)
-	}
-	if p == 0 {
-		to, _, err := h.alloc(op, l, size, sizeclass.Quantum)
-		return osmem.Pointer(to), err
+func (h *Heap) plan(op string, p, size uintptr) plan {
+	if h.checked != nil { // the block moves always, so that an old pointer is found
+		return plan{another, nil, uintptr(h.checked.usable(op, p)), true}
 	}
 	s, v := judge(p, h.id)
 	if v != blockLive {
 		panicNotLive(op, p, v, s)
 	}
-	old, kind := s.Size, s.LoadTag()&span.KindMask
-	how := planOf(kind, old, uintptr(size))
-	if how == stay {
+	kind, old := s.LoadTag()&span.KindMask, s.Size
+	small, large, how := size <= sizeclass.MaxSize, kind == span.KindLarge, another
+	switch {
+	case small && !large && staysInPlace(size, old), !small && large && old-size < osmem.PageSize:
+		how = stay
+	case small && isAlone(kind) && isAlone(uintptr(sizeclass.Of(int(size)))): // its unit is its own either way
+		how = resize
+	case !small && (large || isAlone(kind)) && size <= maxLarge:
+		how = resize
+	}
+	return plan{how, s, old, kind >= sizeclass.Count}
+}
+
+// reallocSlow is Realloc where the cache does not serve. The cache is that of l or, if l is nil, that
+// of the P. If there is no memory for a copy, it tries once more without one: alloc has emptied the
+// caches, and what did not suffice for another block may suffice for a larger one.
+//
+//go:noinline
+//go:norace
+func (h *Heap) reallocSlow(op string, l *Local, ptr unsafe.Pointer, size int) (to unsafe.Pointer, err error) {
+	h.begin(op)
+	var unseen unsafe.Pointer // a block that the program does not get if the rest panics
+	defer func() {
+		if unseen == nil {
+			h.end()
+			return
+		}
+		defer h.end()
+		h.Free(unseen)
+		if e := recover(); e != nil {
+			panic(errs.Renamed(e, op)) // op is not that of Free
+		}
+	}()
+	p := uintptr(ptr)
+	if size < 0 {
+		panicMisuse(op, p, "negative size %d", size)
+	}
+	var q uintptr
+	if p == 0 {
+		q, _, err = h.alloc(op, l, size, sizeclass.Quantum)
+		return osmem.Pointer(q), err
+	}
+	plan := h.plan(op, p, uintptr(size))
+	if plan.how == stay {
 		return ptr, nil
 	}
-	h.begin(op)
-	defer h.end()
-	var q uintptr
-	var err error
-	if how == resize && size <= sizeclass.MaxSize {
+	if plan.how == resize && size <= sizeclass.MaxSize {
 		if q = h.pickResized(sizeclass.Of(size)); q != 0 {
-			how = another
+			plan.how = another
 		}
 	}
 	for short := false; ; short = true {
-		if how == resize {
-			if to := h.resize(s, p, uintptr(size), short); to != nil {
+		if plan.how == resize {
+			if to = h.resize(plan.s, p, uintptr(size), short); to != nil {
 				return to, nil
 			}
 		}
@@ -199,14 +200,26 @@ func (h *Heap) tryRealloc(op string, l *Local, ptr unsafe.Pointer, size int) (un
 			q, _, err = h.alloc(op, l, size, sizeclass.Quantum)
 		}
 		if err == nil {
-			to := osmem.Pointer(q)
-			h.move(op, l, to, ptr, min(old, uintptr(size)), kind >= sizeclass.Count)
-			return to, nil
+			break
 		}
-		if uintptr(size) <= old {
+		if plan.s != nil && uintptr(size) <= plan.old {
 			return ptr, nil // a smaller block would be better, but this one serves
 		}
 	}
+	to = osmem.Pointer(q)
+	unseen = to
+	if n := min(plan.old, uintptr(size)); !plan.fleeting {
+		copyBlock(to, ptr, n) // the units of small blocks stay readable
+	} else if !copyFleeting(to, ptr, n) {
+		panicMisuse(op, p, "the block at %#x lost its memory while it was copied; look for another goroutine that frees or resizes it", p)
+	}
+	if l == nil {
+		h.Free(ptr)
+	} else {
+		l.Free(ptr)
+	}
+	unseen = nil
+	return to, nil
 }
 
 // isAlone reports whether kind is that of a class whose blocks have a span each.
@@ -231,34 +244,6 @@ func (h *Heap) resize(s *span.Span, p, size uintptr, short bool) unsafe.Pointer 
 	}
 	raceAcquire(to, block.New)
 	return osmem.Pointer(to)
-}
-
-// move copies n bytes of the block at from to the block at to, which is new, and frees the one at from.
-// If that panics, the program does not get the block at to, and move frees that instead. Another
-// goroutine may free or resize the block at from meanwhile, by mistake; fleeting says that its memory
-// may go then. The units of small blocks stay readable.
-func (h *Heap) move(op string, l *Local, to, from unsafe.Pointer, n uintptr, fleeting bool) {
-	moved := false
-	defer func() {
-		if moved {
-			return
-		}
-		h.Free(to)
-		if e := recover(); e != nil {
-			panic(errs.Renamed(e, op)) // op is not that of Free
-		}
-	}()
-	if !fleeting {
-		copyBlock(to, from, n)
-	} else if !copyFleeting(to, from, n) {
-		panicMisuse(op, uintptr(from), "the block at %#x lost its memory while it was copied; look for another goroutine that frees or resizes it", from)
-	}
-	if l == nil {
-		h.Free(from)
-	} else {
-		l.Free(from)
-	}
-	moved = true
 }
 
 // copyFleeting is copyBlock from memory that may go meanwhile. It returns false if the copy faults. It
