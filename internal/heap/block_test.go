@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"unsafe"
@@ -14,7 +15,7 @@ import (
 // TestBlockStates looks at the three questions that are asked of a block, in each
 // state.
 func TestBlockStates(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p := uintptr(h.Malloc(64))
 	defer h.Free(unsafe.Pointer(block.At(p)))
 	b, factor := block.At(p), h.classes[sizeclass.Of(64)].factor
@@ -115,6 +116,26 @@ func TestWriteAfterFreeInPlace(t *testing.T) {
 			}
 			l.Destroy()
 			h.DestroyAll()
+		}
+	}
+}
+
+// TestAlignedClass compares the class for a size and an alignment with the first whose size is large
+// enough and a multiple, or whose blocks have a span each. There is none for the alignment of a span.
+func TestAlignedClass(t *testing.T) {
+	for align := 1; align <= math.MaxInt/2+1 && align > 0; align *= 2 {
+		for _, size := range []int{0, 1, 16, 17, 100, 128, 4000, 4097, 20_000, 32 << 10, 32<<10 + 1, 64 << 10, 64<<10 + 1, 100_000} {
+			want, found := 0, false
+			for want = range sizeclass.Classes {
+				c := &sizeclass.Classes[want]
+				if int(c.Size) >= size && (c.Blocks == 1 || int(c.Size)%align == 0 || align <= sizeclass.Quantum) {
+					found = align < sizeclass.SpanSize
+					break
+				}
+			}
+			if c, ok := alignedClass(size, align); ok != found || ok && int(c) != want {
+				t.Errorf("%d bytes aligned to %d: class %d, %v, want %d, %v", size, align, c, ok, want, found)
+			}
 		}
 	}
 }

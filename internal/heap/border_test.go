@@ -1,8 +1,9 @@
-package heap
+package heap_test
 
 import (
 	"testing"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
@@ -15,7 +16,7 @@ import (
 // free, and some were never handed out.
 func TestSpanBorders(t *testing.T) {
 	for _, size := range []int{16, 48, 112, 640, 1152, 3072, 10_240, 28_672, 32_768} {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		class := &sizeclass.Classes[sizeclass.Of(size)]
 		live := map[uintptr]bool{}
 		for i := range max(2, int(class.Blocks)*2/3) {
@@ -75,7 +76,7 @@ func mustOnlyFreeLive(t *testing.T, h *Heap, live map[uintptr]bool, start, end u
 // TestLargeBorders asks about the addresses around large blocks and the borders
 // of the units and regions that they reach over.
 func TestLargeBorders(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	for _, size := range []int{32_769, span.UnitSize, span.UnitSize + 1, 5 * span.UnitSize, span.OwnMapping, span.RegionSize, 2*span.RegionSize + 1} {
 		p := h.Malloc(size)
 		start := uintptr(p)
@@ -95,7 +96,7 @@ func TestLargeBorders(t *testing.T) {
 		h.Free(p)
 		delete(live, start)
 		at(0)
-		mustAccuse(t, "Heap.Free", start, func() { h.Free(p) })
+		MustAccuse(t, "Heap.Free", start, func() { h.Free(p) })
 	}
 }
 
@@ -103,7 +104,7 @@ func TestLargeBorders(t *testing.T) {
 // pointers where it finds them on a stack that it moves. The stack must not
 // grow while they are on it, however much of it is left.
 func TestSmallNumbersOnAnyStack(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	for depth := range 200 {
 		testcall.Aside(func() {
 			for op, f := range testheap.Accusers(h, l) {

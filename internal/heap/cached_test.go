@@ -12,6 +12,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // A resizer is what the tests of this file use of a Heap and of a Local.
@@ -29,7 +30,7 @@ func onCaches(t *testing.T, f func(t *testing.T, h *Heap, a resizer)) {
 	for _, name := range []string{"Heap", "Local"} {
 		t.Run(name, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-			h := newHeap(t, Options{})
+			h := NewHeap(t, Options{})
 			l := h.NewLocal()
 			var a resizer = h
 			if name == "Local" {
@@ -42,7 +43,7 @@ func onCaches(t *testing.T, f func(t *testing.T, h *Heap, a resizer)) {
 			}
 			f(t, h, a)
 			l.Destroy()
-			mustHoldNothing(t, h)
+			MustHoldNothing(t, h)
 		})
 	}
 }
@@ -115,14 +116,14 @@ func TestReallocFullList(t *testing.T) {
 		if s := h.Stats(); s.Blocks != n || s.Bytes != n*size {
 			t.Errorf("%+v, want %d blocks of %d bytes", s, n, size)
 		}
-		freeAll(a, blocks)
+		testheap.FreeAll(a, blocks)
 	})
 }
 
 // TestReallocWrong passes what is no live block to Realloc while the cache serves.
 func TestReallocWrong(t *testing.T) {
 	onCaches(t, func(t *testing.T, h *Heap, a resizer) {
-		other := newHeap(t, Options{})
+		other := NewHeap(t, Options{})
 		defer other.DestroyAll()
 		freed, live, foreign := a.Malloc(64), a.Malloc(64), other.Malloc(64)
 		a.Free(freed)
@@ -191,7 +192,7 @@ func TestReallocWithinPages(t *testing.T) {
 		}
 		for _, inner := range []int{sizeclass.Quantum, page, span.UnitSize} {
 			at := unsafe.Add(p, inner)
-			mustAccuse(t, op, uintptr(at), func() { a.Realloc(at, pages) }, "inside the block")
+			MustAccuse(t, op, uintptr(at), func() { a.Realloc(at, pages) }, "inside the block")
 		}
 		for _, size := range []int{pages - page, pages + 1} {
 			if p = a.Realloc(p, size); h.UsableSize(p) == pages {

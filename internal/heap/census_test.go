@@ -40,7 +40,7 @@ func TestCensusEqualsStats(t *testing.T) {
 }
 
 func compareCensus(t *testing.T, o Options) {
-	h := newHeap(t, o)
+	h := NewHeap(t, o)
 	l := h.NewLocal()
 	var blocks []unsafe.Pointer
 	for i := range 3000 {
@@ -90,7 +90,7 @@ func compareCensus(t *testing.T, o Options) {
 // TestCensusDoesNotWait reads while locks of the heap are held.
 func TestCensusDoesNotWait(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	h.Free(h.Malloc(100))
 	read := func(locks ...*sync.Mutex) (c *census.Heap) {
 		t.Helper()

@@ -117,7 +117,7 @@ func TestCheckedDestroyWaits(t *testing.T) {
 // of it.
 func TestLocalCallocInDestroy(t *testing.T) {
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{Limit: 1 << 20})
+	h := NewHeap(t, Options{Limit: 1 << 20})
 	other := account.Process.Open(account.Options{Name: "TestLocalCallocInDestroy"})
 	defer other.Close()
 	l := h.NewLocal()

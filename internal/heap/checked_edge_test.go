@@ -123,7 +123,7 @@ func TestCheckedTrim(t *testing.T) {
 	for i := range 5000 {
 		blocks = append(blocks, h.Malloc(i%3000))
 	}
-	freeAll(h, blocks)
+	testheap.FreeAll(h, blocks)
 	h.Trim()
 	h.Free(h.Malloc(10))
 	h.Trim()
@@ -188,7 +188,7 @@ func TestCheckedLimitClasses(t *testing.T) {
 			if n := len(blocks) * (size + 144); n < int(limit)/2 {
 				t.Errorf("limit %d: %d blocks of %d bytes: %+v", limit, len(blocks), size, h.Stats())
 			}
-			freeAll(h, blocks)
+			testheap.FreeAll(h, blocks)
 		}
 	}
 }
@@ -208,17 +208,17 @@ func TestCheckedReallocDamaged(t *testing.T) {
 // and have its size.
 func TestCheckedSamples(t *testing.T) {
 	testheap.WithRate(t, 1)
-	h := newCheckedHeap(t, Options{Name: uniqueName(t), Check: CheckBlocks})
+	h := newCheckedHeap(t, Options{Name: testheap.UniqueName(t), Check: CheckBlocks})
 	var all []unsafe.Pointer
 	for range 100 {
 		all = append(all, h.Malloc(100), h.Malloc(50_000))
 	}
 	sample.SetPool(uintptr(all[0]), "pool")
-	if got := sampledIn(h, ""); got.Allocs != 200 || got.Frees != 0 {
+	if got := testheap.SampledIn(h.Name(), ""); got.Allocs != 200 || got.Frees != 0 {
 		t.Errorf("%v allocated, %v freed, want 200 and 0", got.Allocs, got.Frees)
 	}
-	freeAll(h, all[:150])
-	if got := sampledIn(h, ""); got.Allocs != 200 || got.Frees != 150 {
+	testheap.FreeAll(h, all[:150])
+	if got := testheap.SampledIn(h.Name(), ""); got.Allocs != 200 || got.Frees != 150 {
 		t.Errorf("%v allocated, %v freed, want 200 and 150", got.Allocs, got.Frees)
 	}
 	pool := 0.0

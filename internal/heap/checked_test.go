@@ -169,7 +169,7 @@ func TestCheckedFaults(t *testing.T) {
 
 // TestCheckedForeign frees what is no block.
 func TestCheckedForeign(t *testing.T) {
-	h, other, plain := newCheckedHeap(t, Options{Check: CheckBlocks}), newCheckedHeap(t, Options{Check: CheckBlocks}), newHeap(t, Options{})
+	h, other, plain := newCheckedHeap(t, Options{Check: CheckBlocks}), newCheckedHeap(t, Options{Check: CheckBlocks}), NewHeap(t, Options{})
 	p, q := h.Malloc(100), plain.Malloc(100)
 	wantMisuse(t, "Heap.Free", func() { other.Free(p) }, "another heap")
 	wantMisuse(t, "Heap.Free", func() { plain.Free(p) }, "another heap")

@@ -1,4 +1,4 @@
-package heap
+package heap_test
 
 import (
 	"fmt"
@@ -8,10 +8,12 @@ import (
 	"time"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // TestCrash looks at the output of programs that misuse the heap: a panic that is
@@ -64,7 +66,7 @@ func TestCrash(t *testing.T) {
 		{"misaligned", func() { Default().Free(unsafe.Add(Default().Malloc(100), 1)) }, "1 bytes after its start"},
 		{"other heap", func() { Default().Free(mustHeap().Malloc(10)) }, "belongs to another heap"},
 		{"Go pointer", func() { Default().Free(unsafe.Pointer(new([100]int))) }, "Go pointer"},
-		{"global variable", func() { Default().Free(unsafe.Pointer(&global)) }, "it is not from a heap"},
+		{"global variable", func() { Default().Free(unsafe.Pointer(&testheap.SomeSizes)) }, "it is not from a heap"},
 		{"small number", func() { Default().Free(osmem.Pointer(24)) }, "0x18 is a small number, not an address"},
 		{"no address", func() { Default().Free(osmem.Pointer(^uintptr(15))) }, "it is not from a heap"},
 		{"before any block", func() { Default().Free(osmem.Pointer(1 << 30)) }, "0x40000000"},

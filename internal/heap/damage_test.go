@@ -101,7 +101,7 @@ func TestChangedBytes(t *testing.T) {
 // TestMayBeLink asks of all kinds of words whether they are links.
 func TestMayBeLink(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p, other, large := uint64(uintptr(h.Malloc(64))), uint64(uintptr(h.Malloc(80))), uint64(uintptr(h.Malloc(100_000)))
 	tag := h.classes[sizeclass.Of(64)].tag
 	for _, row := range []struct {

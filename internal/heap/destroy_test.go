@@ -17,7 +17,7 @@ import (
 // TestDestroyLive destroys a heap that has live blocks, some of which were
 // allocated by a Local, and goes on using it.
 func TestDestroyLive(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	l := h.NewLocal()
 	var live shadow.Set
 	var blocks []unsafe.Pointer
@@ -56,7 +56,7 @@ func TestDestroyed(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		h, err := New(Options{})
 		testcall.Must(t, err)
-		other := newHeap(t, Options{})
+		other := NewHeap(t, Options{})
 		l := h.NewLocal()
 		var old []unsafe.Pointer
 		for _, size := range []int{16, 1000, 20_000, 100_000, span.OwnMapping} {
@@ -66,7 +66,7 @@ func TestDestroyed(t *testing.T) {
 		if all {
 			h.DestroyAll()
 		} else {
-			freeAll(h, old)
+			testheap.FreeAll(h, old)
 			testcall.Must(t, h.Destroy())
 		}
 		h.DestroyAll() // nothing
@@ -151,7 +151,7 @@ func TestOvertaken(t *testing.T) {
 	}
 	h.DestroyAll()
 
-	other := newHeap(t, Options{})
+	other := NewHeap(t, Options{})
 	otherBlock := other.Malloc(size)
 	otherLarge := other.Malloc(100_000)
 	if otherLarge != large || otherBlock != blocks[0] {
@@ -195,5 +195,5 @@ func TestOvertaken(t *testing.T) {
 	}
 	other.Free(otherLarge)
 	other.Free(otherBlock)
-	mustHoldNothing(t, other)
+	MustHoldNothing(t, other)
 }

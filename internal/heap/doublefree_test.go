@@ -1,4 +1,4 @@
-package heap
+package heap_test
 
 import (
 	"runtime"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/test/testcall"
@@ -30,8 +31,8 @@ func mustBeFree(t *testing.T, h *Heap, l *Local, addr uintptr) {
 // lists, in spare batches, in batches that are kept whole and in spans, and
 // then frees each again.
 func TestDoubleFreeEverywhere(t *testing.T) {
-	for _, size := range someSizes {
-		h := newHeap(t, Options{})
+	for _, size := range testheap.SomeSizes {
+		h := NewHeap(t, Options{})
 		l := h.NewLocal()
 		class := &sizeclass.Classes[sizeclass.Of(size)]
 		blocks := make([]unsafe.Pointer, 12*int(class.Magazine)+int(class.Blocks)+7)
@@ -78,8 +79,8 @@ func TestDoubleFreeEverywhere(t *testing.T) {
 // runs on another P at the time.
 func TestDoubleFreeElsewhere(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
-	h := newHeap(t, Options{})
-	for _, size := range someSizes {
+	h := NewHeap(t, Options{})
+	for _, size := range testheap.SomeSizes {
 		for range 10 {
 			p := h.Malloc(size)
 			var freed atomic.Bool
@@ -101,12 +102,12 @@ func TestDoubleFreeElsewhere(t *testing.T) {
 // TestDoubleFreeAfterReuse frees a block of a span that went back and is now a
 // span of another class, or a large block.
 func TestDoubleFreeAfterReuse(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	var old []unsafe.Pointer
 	for range 3000 {
 		old = append(old, h.Malloc(48))
 	}
-	freeAll(h, old)
+	testheap.FreeAll(h, old)
 	h.Trim()
 	var reused []unsafe.Pointer
 	for i := range 4 {
@@ -117,7 +118,7 @@ func TestDoubleFreeAfterReuse(t *testing.T) {
 			mustBeFree(t, h, l, uintptr(p))
 		}
 	}
-	freeAll(h, reused)
+	testheap.FreeAll(h, reused)
 	if s := h.Stats(); s.Blocks != 0 || s.Bytes != 0 {
 		t.Errorf("%+v", s)
 	}

@@ -1,6 +1,6 @@
 //go:build !cheap_gomem
 
-package heap
+package heap_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/testcall"
@@ -36,7 +37,7 @@ func mallocWithSlack(t *testing.T, h *Heap, malloc func(int) unsafe.Pointer) uns
 // the name of the call. Afterwards the block is free, and no other one is left.
 func TestGuardedSlackOps(t *testing.T) {
 	withGuard(t, 1)
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	for op, f := range map[string]func(p unsafe.Pointer){
 		"Heap.Free":        h.Free,
 		"Heap.Realloc":     func(p unsafe.Pointer) { h.Realloc(p, 5000) },
@@ -48,7 +49,7 @@ func TestGuardedSlackOps(t *testing.T) {
 		for _, malloc := range []func(int) unsafe.Pointer{h.Malloc, l.Malloc} {
 			p := mallocWithSlack(t, h, malloc)
 			writeByte(p, 70)
-			mustAccuse(t, op, uintptr(p), func() { f(p) }, "(64 bytes) was written to behind its end: 1 bytes from byte 70 on", "allocated by", "freed by", "guard_damage_test.go:")
+			MustAccuse(t, op, uintptr(p), func() { f(p) }, "(64 bytes) was written to behind its end: 1 bytes from byte 70 on", "allocated by", "freed by", "guard_damage_test.go:")
 			if h.Owns(p) {
 				t.Errorf("%s: the block is still in use", op)
 			}
@@ -65,7 +66,7 @@ func TestGuardedSlackOps(t *testing.T) {
 func TestGuardedDestroyDamaged(t *testing.T) {
 	withGuard(t, 1)
 	for op, destroy := range map[string]func(h *Heap) error{"Heap.Destroy": (*Heap).Destroy, "Heap.DestroyAll": (*Heap).DestroyAll} {
-		h, other := newHeap(t, Options{}), newHeap(t, Options{})
+		h, other := NewHeap(t, Options{}), NewHeap(t, Options{})
 		foreign := mallocWithSlack(t, other, other.Malloc)
 		writeByte(foreign, 64) // no damage of h
 		sound := h.Malloc(64)
@@ -76,7 +77,7 @@ func TestGuardedDestroyDamaged(t *testing.T) {
 		}
 		p := mallocWithSlack(t, h, h.Malloc)
 		writeByte(p, 64)
-		mustAccuse(t, op, uintptr(p), func() { _ = destroy(h) }, "(64 bytes) was written to behind its end: 1 bytes from byte 64 on", "allocated by", "guard_damage_test.go:")
+		MustAccuse(t, op, uintptr(p), func() { _ = destroy(h) }, "(64 bytes) was written to behind its end: 1 bytes from byte 64 on", "allocated by", "guard_damage_test.go:")
 		if !h.Owns(p) || !h.Owns(sound) || h.Stats().Blocks != 2 {
 			t.Errorf("after the panic of %s: %+v", op, h.Stats())
 		}
@@ -84,7 +85,7 @@ func TestGuardedDestroyDamaged(t *testing.T) {
 		if isGuarded(p) || !isGuarded(foreign) {
 			t.Error("DestroyAll leaves a block, or frees that of another heap")
 		}
-		mustAccuse(t, "Heap.Free", uintptr(foreign), func() { other.Free(foreign) }, "behind its end")
+		MustAccuse(t, "Heap.Free", uintptr(foreign), func() { other.Free(foreign) }, "behind its end")
 	}
 }
 
@@ -124,9 +125,9 @@ func reuse(t *testing.T, h *Heap, size int, same bool) (stale, now unsafe.Pointe
 // both.
 func TestGuardedStale(t *testing.T) {
 	withGuard(t, 1)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	earlier := func(p unsafe.Pointer) string {
-		return fmt.Sprintf("\nor look for a pointer to the block that was here before, at %p (64 bytes)\nallocated by\n\tgithub.com/cheapgo/cheap/internal/heap.mallocEarlier\n", p)
+		return fmt.Sprintf("\nor look for a pointer to the block that was here before, at %p (64 bytes)\nallocated by\n\tgithub.com/cheapgo/cheap/internal/heap_test.mallocEarlier\n", p)
 	}
 	t.Run("free", func(t *testing.T) {
 		p, q := reuse(t, h, 64, true)
@@ -139,7 +140,7 @@ func TestGuardedStale(t *testing.T) {
 	t.Run("free of another place", func(t *testing.T) {
 		p, q := reuse(t, h, 64, false)
 		m := misuseOf(t, func() { h.Free(p) })
-		if !strings.Contains(m, "is beside the block") || !strings.Contains(m, earlier(p)) || !strings.Contains(m, "\nfreed by\n\tgithub.com/cheapgo/cheap/internal/heap.freeEarlier\n") {
+		if !strings.Contains(m, "is beside the block") || !strings.Contains(m, earlier(p)) || !strings.Contains(m, "\nfreed by\n\tgithub.com/cheapgo/cheap/internal/heap_test.freeEarlier\n") {
 			t.Errorf("a free of a stale pointer: %s", m)
 		}
 		if m := misuseOf(t, func() { h.Free(unsafe.Add(q, 8)) }); strings.Contains(m, "here before") {
@@ -187,7 +188,7 @@ func stackOfOdd(n, bits int, f func()) { stackOf(n, bits, f) }
 func TestGuardedStacksBounded(t *testing.T) {
 	testheap.WithRate(t, 0) // the stacks of samples stay
 	withGuard(t, 1)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	inUse := func() uint64 {
 		var m runtime.MemStats
 		runtime.GC()
@@ -218,5 +219,5 @@ func TestGuardedStacksBounded(t *testing.T) {
 	if more := sample.Held() - held; more != 0 {
 		t.Errorf("%d stacks of blocks that are not guarded are held", more)
 	}
-	freeAll(h, blocks)
+	testheap.FreeAll(h, blocks)
 }

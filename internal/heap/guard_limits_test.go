@@ -1,6 +1,6 @@
 //go:build !cheap_gomem
 
-package heap
+package heap_test
 
 import (
 	"errors"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
@@ -17,7 +18,7 @@ import (
 // TestGuardedAtLimits has heaps without room for a guarded block, and a system that refuses.
 func TestGuardedAtLimits(t *testing.T) {
 	withGuard(t, 1)
-	h := newHeap(t, Options{Limit: 256 << 10})
+	h := NewHeap(t, Options{Limit: 256 << 10})
 	var blocks []unsafe.Pointer
 	for {
 		p, err := h.TryMalloc(64)
@@ -32,7 +33,7 @@ func TestGuardedAtLimits(t *testing.T) {
 	if held := h.Stats().Held; held > 256<<10 || len(blocks) < 1000 {
 		t.Errorf("%d blocks, %d bytes held", len(blocks), held)
 	}
-	freeAll(h, blocks)
+	testheap.FreeAll(h, blocks)
 	calls := 0
 	fail := func(op osmem.Op, size uintptr) error {
 		if op == osmem.OpCommit && size < 32<<10 {
@@ -63,17 +64,17 @@ func TestGuardedAtLimits(t *testing.T) {
 // TestGuardedDestroy destroys heaps with guarded blocks. The blocks become inaccessible.
 func TestGuardedDestroy(t *testing.T) {
 	withGuard(t, 1)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p := h.Malloc(64)
 	var live *LiveError
 	if err := h.Destroy(); !errors.As(err, &live) || live.Blocks != 1 || live.Bytes != 64 || !isGuarded(p) {
 		t.Fatalf("Destroy with a live block: %v", err)
 	}
 	testcall.Must(t, h.DestroyAll())
-	if isGuarded(p) || faultAt(t, func() { readByte(p, 0) }) == 0 {
+	if isGuarded(p) || testheap.FaultAt(t, func() { readByte(p, 0) }) == 0 {
 		t.Error("a block of a destroyed heap can be read")
 	}
-	if m := misuseOf(t, func() { Default().Free(p) }); !strings.Contains(m, "free already") || !strings.Contains(m, "freed by\n\tgithub.com/cheapgo/cheap/internal/heap.TestGuardedDestroy\n") {
+	if m := misuseOf(t, func() { Default().Free(p) }); !strings.Contains(m, "free already") || !strings.Contains(m, "freed by\n\tgithub.com/cheapgo/cheap/internal/heap_test.TestGuardedDestroy\n") {
 		t.Errorf("a free of a block of a destroyed heap: %s", m)
 	}
 }
@@ -110,7 +111,7 @@ func TestGuardedRate(t *testing.T) {
 func TestGuardedAndSampled(t *testing.T) {
 	withGuard(t, 1)
 	testheap.WithRate(t, 1)
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	for range 100 {
 		p, q := h.Malloc(64), h.Malloc(64)
 		if !isGuarded(p) {
@@ -119,7 +120,7 @@ func TestGuardedAndSampled(t *testing.T) {
 		h.Free(p)
 		h.Free(q)
 	}
-	if s := sampledIn(h, "TestGuardedAndSampled"); s.Allocs != 200 || s.Frees != 200 {
+	if s := testheap.SampledIn(h.Name(), "TestGuardedAndSampled"); s.Allocs != 200 || s.Frees != 200 {
 		t.Errorf("the profile has %v allocations and %v frees, want 200", s.Allocs, s.Frees)
 	}
 }
@@ -127,7 +128,7 @@ func TestGuardedAndSampled(t *testing.T) {
 // TestHammerGuarded has goroutines allocate, check, hand over and free guarded blocks.
 func TestHammerGuarded(t *testing.T) {
 	withGuard(t, 3)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const goroutines, rounds = 4, 3000
 	ch := make(chan unsafe.Pointer, 64)
 	done := make(chan bool)
@@ -159,7 +160,7 @@ func TestHammerGuarded(t *testing.T) {
 
 func BenchmarkGuarded(b *testing.B) {
 	withGuard(b, 1)
-	h := newHeap(b, Options{})
+	h := NewHeap(b, Options{})
 	for b.Loop() {
 		h.Free(h.Malloc(64))
 	}

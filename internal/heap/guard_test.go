@@ -1,18 +1,19 @@
 //go:build !cheap_gomem
 
-package heap
+package heap_test
 
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/watch/guard"
 )
 
@@ -26,21 +27,6 @@ func withGuard(t testing.TB, rate int64) {
 func isGuarded(p unsafe.Pointer) bool {
 	b, _, ok := guard.Find(uintptr(p))
 	return ok && b.Live && b.Start == uintptr(p)
-}
-
-// faultAt returns the address at which f faults, or 0.
-func faultAt(t testing.TB, f func()) (addr uintptr) {
-	t.Helper()
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	v := testcall.Catch(f)
-	if v == nil {
-		return 0
-	}
-	fault, ok := v.(interface{ Addr() uintptr })
-	if !ok {
-		t.Fatalf("it panics with %v", v)
-	}
-	return fault.Addr()
 }
 
 // misuseOf returns the text of the MisuseError that f panics with.
@@ -66,17 +52,17 @@ var guardedSizes = []int{16, 48, 1024, 3584, 4096, 8192, 32768}
 // eachWay calls f with each pair of Malloc and Free that a heap has.
 func eachWay(t *testing.T, f func(t *testing.T, h *Heap, malloc func(int) unsafe.Pointer, free func(unsafe.Pointer))) {
 	t.Run("heap", func(t *testing.T) {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		f(t, h, h.Malloc, h.Free)
 	})
 	t.Run("local", func(t *testing.T) {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		l := h.NewLocal()
 		defer l.Destroy()
 		f(t, h, l.Malloc, l.Free)
 	})
 	t.Run("try", func(t *testing.T) {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		malloc := func(n int) unsafe.Pointer {
 			p, err := h.TryMalloc(n)
 			testcall.Must(t, err)
@@ -110,13 +96,13 @@ func TestGuardedFaults(t *testing.T) {
 					t.Fatalf("%d bytes at %p: guarded %v, usable %d", size, p, isGuarded(p), UsableSize(p))
 				}
 				clear(unsafe.Slice((*byte)(p), size))
-				over := faultAt(t, func() { writeByte(p, size) })
-				under := faultAt(t, func() { writeByte(p, -1) })
+				over := testheap.FaultAt(t, func() { writeByte(p, size) })
+				under := testheap.FaultAt(t, func() { writeByte(p, -1) })
 				ends[fmt.Sprint(over != 0, under != 0)]++
 				if over != 0 && over != faultOf(p, size) || under != 0 && under != faultOf(p, -1) {
 					t.Errorf("the block is at %p, the faults are at %#x and %#x", p, over, under)
 				}
-				if faultAt(t, func() { readByte(p, size) }) != over || faultAt(t, func() { readByte(p, -1) }) != under {
+				if testheap.FaultAt(t, func() { readByte(p, size) }) != over || testheap.FaultAt(t, func() { readByte(p, -1) }) != under {
 					t.Error("reads differ from writes")
 				}
 				switch {
@@ -132,7 +118,7 @@ func TestGuardedFaults(t *testing.T) {
 					free(p)
 				}
 				for _, at := range []int{0, size / 2, size - 1} {
-					if got, want := faultAt(t, func() { writeByte(p, at) }), faultOf(p, at); got != want {
+					if got, want := testheap.FaultAt(t, func() { writeByte(p, at) }), faultOf(p, at); got != want {
 						t.Errorf("a write to byte %d after the free faults at %#x, want %#x", at, got, want)
 					}
 				}
@@ -155,14 +141,14 @@ func TestGuardedFaults(t *testing.T) {
 func hasStacks(m string) bool {
 	m, _, _ = strings.Cut(m, "\nor look for") // of an earlier block in the slot
 	_, freed, ok := strings.Cut(m, "\nfreed by")
-	return ok && strings.Contains(m, "\nallocated by\n\tgithub.com/cheapgo/cheap/internal/heap.") &&
+	return ok && strings.Contains(m, "\nallocated by\n\tgithub.com/cheapgo/cheap/internal/heap_test.") &&
 		strings.Count(m, "guard_test.go:") >= 2 && strings.Contains(freed, "guard_test.go:")
 }
 
 // TestGuardedVerdicts frees what is no start of a block, in and beside guarded blocks.
 func TestGuardedVerdicts(t *testing.T) {
 	withGuard(t, 1)
-	h, other := newHeap(t, Options{}), newHeap(t, Options{})
+	h, other := NewHeap(t, Options{}), NewHeap(t, Options{})
 	p := h.Malloc(64)
 	for want, f := range map[string]func(){
 		"is inside the block":     func() { h.Free(unsafe.Add(p, 8)) },
@@ -195,7 +181,7 @@ func TestGuardedVerdicts(t *testing.T) {
 // TestGuardedRealloc resizes guarded blocks, which moves what they have.
 func TestGuardedRealloc(t *testing.T) {
 	withGuard(t, 1)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p := (*[32]byte)(h.Calloc(4, 8))
 	if *p != [32]byte{} || !isGuarded(unsafe.Pointer(p)) {
 		t.Fatal("Calloc returns another block")
@@ -205,7 +191,7 @@ func TestGuardedRealloc(t *testing.T) {
 	if q[31] != 7 || !isGuarded(unsafe.Pointer(q)) {
 		t.Error("the contents are lost, or the new block is not guarded")
 	}
-	if faultAt(t, func() { readByte(unsafe.Pointer(p), 0) }) == 0 {
+	if testheap.FaultAt(t, func() { readByte(unsafe.Pointer(p), 0) }) == 0 {
 		t.Error("the old block can be read")
 	}
 	if same := h.Realloc(unsafe.Pointer(q), 5001); same != unsafe.Pointer(q) {
@@ -232,7 +218,7 @@ func TestGuardedRealloc(t *testing.T) {
 // order of the frees.
 func TestGuardedReuse(t *testing.T) {
 	withGuard(t, 1)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	held := h.Stats().Held
 	var blocks []unsafe.Pointer
 	n := 0
@@ -266,7 +252,7 @@ func TestGuardedReuse(t *testing.T) {
 			t.Fatalf("block %d is at %p, want the slot of %p", i, p, blocks[i])
 		}
 		h.Free(p)
-		if faultAt(t, func() { readByte(p, 0) }) == 0 {
+		if testheap.FaultAt(t, func() { readByte(p, 0) }) == 0 {
 			t.Fatal("a freed block can be read")
 		}
 	}

@@ -23,7 +23,7 @@ import (
 // nor harm the blocks of another heap, which finds no mistake that nobody has made.
 func TestHammerDestroy(t *testing.T) {
 	t.Run("check=none", func(t *testing.T) {
-		hammerDestroy(t, newHeap(t, Options{}), testheap.HammerRounds(100), 200, func(int) Options { return Options{} })
+		hammerDestroy(t, NewHeap(t, Options{}), testheap.HammerRounds(100), 200, func(int) Options { return Options{} })
 	})
 	t.Run("check=some", func(t *testing.T) {
 		bystander := newCheckedHeap(t, Options{Check: CheckBlocks, Quarantine: 1 << 20})
@@ -46,7 +46,7 @@ func hammerDestroy(t *testing.T, bystander *Heap, rounds, uses int, options func
 			if v := recover(); v != nil {
 				t.Errorf("the bystander panics: %v", v)
 			}
-			freeAll(bystander, blocks)
+			testheap.FreeAll(bystander, blocks)
 			verified <- n
 		}()
 		for {
@@ -108,7 +108,7 @@ func hammerDestroy(t *testing.T, bystander *Heap, rounds, uses int, options func
 							t.Error("a block is not known")
 						}
 						blocks[0] = h.Realloc(blocks[0], 50_000)
-						freeAll(a, blocks)
+						testheap.FreeAll(a, blocks)
 						blocks = blocks[:0]
 					}
 					if i%100 == 99 {
@@ -133,5 +133,5 @@ func hammerDestroy(t *testing.T, bystander *Heap, rounds, uses int, options func
 	if n := <-verified; n == 0 {
 		t.Error("the bystander has not come round once")
 	}
-	mustHoldNothing(t, bystander)
+	MustHoldNothing(t, bystander)
 }

@@ -1,4 +1,4 @@
-package heap
+package heap_test
 
 import (
 	"math/rand/v2"
@@ -6,8 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/percpu"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
@@ -15,29 +15,6 @@ import (
 	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
-
-// A handed block is on its way from one goroutine to another. It is filled with
-// the pattern of its seed.
-type handed struct {
-	p    unsafe.Pointer
-	size int
-	seed uint64
-}
-
-// wrap allocates a block and fills it.
-func wrap(a Allocator, size int, seed uint64) handed {
-	p := a.Malloc(size)
-	shadow.Fill(p, size, seed)
-	return handed{p, size, seed}
-}
-
-// unwrap looks at the contents of a block and frees it.
-func (b handed) unwrap(t *testing.T, a Allocator) {
-	if err := shadow.Check(b.p, b.size, b.seed); err != nil {
-		t.Errorf("block at %p of %d bytes: %v", b.p, b.size, err)
-	}
-	a.Free(b.p)
-}
 
 // disturb changes GOMAXPROCS and trims h, over and over, until stop is called.
 func disturb(h *Heap) (stop func() int) {
@@ -55,11 +32,11 @@ func disturb(h *Heap) (stop func() int) {
 // and free what they get, through the heap and through Locals that they open
 // and close, while GOMAXPROCS changes and the heap is trimmed.
 func TestHammerHandOver(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	stop := disturb(h)
 	const goroutines = 8
 	rounds := testheap.HammerRounds(20_000)
-	blocks := make(chan handed, 300)
+	blocks := make(chan testheap.Handed, 300)
 	var mallocs atomic.Int64
 	var wg sync.WaitGroup
 	for g := range uint64(goroutines) {
@@ -79,17 +56,17 @@ func TestHammerHandOver(t *testing.T) {
 				if i%1000 == 0 {
 					size += 50_000
 				}
-				b := wrap(a, size, g<<32+uint64(i))
+				b := testheap.Wrap(a, size, g<<32+uint64(i))
 				mallocs.Add(1)
 				select {
 				case blocks <- b:
 				default:
-					b.unwrap(t, a)
+					b.Unwrap(t, a)
 				}
 				if i%2 == 0 {
 					select {
 					case b := <-blocks:
-						b.unwrap(t, a)
+						b.Unwrap(t, a)
 					default:
 					}
 				}
@@ -103,9 +80,9 @@ func TestHammerHandOver(t *testing.T) {
 	stop()
 	live, bytes := len(blocks), int64(0)
 	close(blocks)
-	var rest []handed
+	var rest []testheap.Handed
 	for b := range blocks {
-		bytes += int64(h.UsableSize(b.p))
+		bytes += int64(h.UsableSize(b.P))
 		rest = append(rest, b)
 	}
 	for range 100 {
@@ -115,34 +92,34 @@ func TestHammerHandOver(t *testing.T) {
 		t.Errorf("%+v, want %d blocks of %d bytes after %d mallocs", s, live, bytes, mallocs.Load())
 	}
 	for _, b := range rest {
-		b.unwrap(t, h)
+		b.Unwrap(t, h)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestHammerOneClass has all goroutines allocate and free in bulk the same size,
 // so that batches travel between their caches all the time.
 func TestHammerOneClass(t *testing.T) {
 	for _, size := range []int{16, 1000, 3000, 10_000} {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		stop := disturb(h)
 		rounds := testheap.HammerRounds(300_000 / (size + 2000))
 		var wg sync.WaitGroup
 		for g := range 6 {
 			wg.Go(func() {
-				var blocks []handed
+				var blocks []testheap.Handed
 				for i := range rounds {
 					for j := range 50 + 50*g {
-						blocks = append(blocks, wrap(h, size, uint64(g)<<40+uint64(i<<20+j)))
+						blocks = append(blocks, testheap.Wrap(h, size, uint64(g)<<40+uint64(i<<20+j)))
 					}
 					for n := len(blocks); len(blocks) > n/4; {
 						last := len(blocks) - 1
-						blocks[last].unwrap(t, h)
+						blocks[last].Unwrap(t, h)
 						blocks = blocks[:last]
 					}
 				}
 				for _, b := range blocks {
-					b.unwrap(t, h)
+					b.Unwrap(t, h)
 				}
 			})
 		}
@@ -155,16 +132,16 @@ func TestHammerOneClass(t *testing.T) {
 		if s := h.Stats(); s.Mallocs != want {
 			t.Errorf("size %d: %+v, want %d mallocs", size, s, want)
 		}
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 }
 
 // TestHammerLocals opens Locals, passes their blocks on, and closes them or
 // drops them. The heap ends up with every block.
 func TestHammerLocals(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	rounds := testheap.HammerRounds(100)
-	blocks := make(chan handed, 1000)
+	blocks := make(chan testheap.Handed, 1000)
 	var wg sync.WaitGroup
 	var mallocs atomic.Int64
 	for g := range 6 {
@@ -172,13 +149,13 @@ func TestHammerLocals(t *testing.T) {
 			for i := range rounds {
 				l := h.NewLocal()
 				for j := range 100 {
-					b := wrap(l, (g+i+j)*37%2000, uint64(g)<<40+uint64(i<<20+j))
+					b := testheap.Wrap(l, (g+i+j)*37%2000, uint64(g)<<40+uint64(i<<20+j))
 					mallocs.Add(1)
 					select {
 					case blocks <- b:
 					case b2 := <-blocks:
-						b2.unwrap(t, l)
-						b.unwrap(t, l)
+						b2.Unwrap(t, l)
+						b.Unwrap(t, l)
 					}
 				}
 				if i%2 == g%2 {
@@ -193,7 +170,7 @@ func TestHammerLocals(t *testing.T) {
 	wg.Wait()
 	close(blocks)
 	for b := range blocks {
-		b.unwrap(t, h)
+		b.Unwrap(t, h)
 	}
 	if s := h.Stats(); s.Blocks != 0 || s.Mallocs != mallocs.Load() {
 		t.Errorf("%+v, want %d mallocs and no blocks", s, mallocs.Load())
@@ -203,12 +180,12 @@ func TestHammerLocals(t *testing.T) {
 		h.Trim()
 		return h.Stats().Caches <= percpu.Max && h.Stats().Cached == 0
 	})
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestHammerLarge allocates, moves and frees large blocks.
 func TestHammerLarge(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	stop := disturb(h)
 	rounds := testheap.HammerRounds(300)
 	var wg sync.WaitGroup
@@ -221,33 +198,33 @@ func TestHammerLarge(t *testing.T) {
 				}
 				return 33_000 + r.IntN(400_000)
 			}
-			var blocks [8]handed
+			var blocks [8]testheap.Handed
 			for i := range rounds {
 				b := &blocks[r.IntN(len(blocks))]
 				seed := g<<40 + uint64(i)
 				switch {
-				case b.p == nil:
-					*b = wrap(h, size(), seed)
+				case b.P == nil:
+					*b = testheap.Wrap(h, size(), seed)
 				case i%3 == 0:
-					b.unwrap(t, h)
-					*b = handed{}
+					b.Unwrap(t, h)
+					*b = testheap.Handed{}
 				default:
-					testcall.Want(t, shadow.Check(b.p, b.size, b.seed))
-					*b = handed{h.Realloc(b.p, size()), 40, seed}
-					b.size = h.UsableSize(b.p)
-					shadow.Fill(b.p, b.size, seed)
+					testcall.Want(t, shadow.Check(b.P, b.Size, b.Seed))
+					*b = testheap.Handed{P: h.Realloc(b.P, size()), Size: 40, Seed: seed}
+					b.Size = h.UsableSize(b.P)
+					shadow.Fill(b.P, b.Size, seed)
 				}
 			}
 			for _, b := range blocks {
-				if b.p != nil {
-					b.unwrap(t, h)
+				if b.P != nil {
+					b.Unwrap(t, h)
 				}
 			}
 		})
 	}
 	wg.Wait()
 	stop()
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestHammerHeaps makes heaps, uses them and destroys them, in many goroutines.
@@ -266,14 +243,14 @@ func TestHammerHeaps(t *testing.T) {
 				if i%3 == 0 {
 					a = h.NewLocal()
 				}
-				var blocks []handed
+				var blocks []testheap.Handed
 				for j := range 100 {
-					blocks = append(blocks, wrap(a, j*j%3000, uint64(g)<<40+uint64(i<<20+j)))
+					blocks = append(blocks, testheap.Wrap(a, j*j%3000, uint64(g)<<40+uint64(i<<20+j)))
 				}
-				blocks = append(blocks, wrap(a, 100_000, uint64(i)))
+				blocks = append(blocks, testheap.Wrap(a, 100_000, uint64(i)))
 				if i%2 == 0 {
 					for _, b := range blocks {
-						b.unwrap(t, a)
+						b.Unwrap(t, a)
 					}
 					testcall.Want(t, h.Destroy())
 					continue
@@ -282,7 +259,7 @@ func TestHammerHeaps(t *testing.T) {
 					t.Errorf("Destroy with %d live blocks: %v", len(blocks), err)
 				}
 				for _, b := range blocks {
-					testcall.Want(t, shadow.Check(b.p, b.size, b.seed))
+					testcall.Want(t, shadow.Check(b.P, b.Size, b.Seed))
 				}
 				h.DestroyAll()
 			}

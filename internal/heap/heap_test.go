@@ -1,20 +1,21 @@
-package heap
+package heap_test
 
 import (
-	"math"
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // TestManySizes allocates a block of each of many sizes, all live at once.
 func TestManySizes(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	var live shadow.Set
 	sizes := []int{32_769, 40_000, span.UnitSize - 1, span.UnitSize, span.UnitSize + 1, 1 << 20, span.OwnMapping - 1, span.OwnMapping}
 	for size, step := 0, 1; size <= sizeclass.MaxSize; size += step {
@@ -40,8 +41,8 @@ func TestManySizes(t *testing.T) {
 		t.Errorf("%+v, want %d blocks of %d bytes", s, live.Len(), live.Bytes())
 	}
 	testcall.Want(t, live.CheckAll(osmem.Pointer))
-	freeAll(h, blocks)
-	mustHoldNothing(t, h)
+	testheap.FreeAll(h, blocks)
+	MustHoldNothing(t, h)
 }
 
 // TestGoodSize compares what is promised about the waste with every size.
@@ -66,7 +67,7 @@ func TestGoodSize(t *testing.T) {
 
 // TestZeroSize allocates nothing, often.
 func TestZeroSize(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	seen := map[unsafe.Pointer]bool{}
 	for range 10_000 {
 		p := h.Malloc(0)
@@ -84,12 +85,12 @@ func TestZeroSize(t *testing.T) {
 		}
 		h.Free(p)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestAlignedMalloc asks a heap and a Local in turn for every power of two up to more than a region.
 func TestAlignedMalloc(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	most := 256 << 20
 	if osmem.GoBacked || ^uintptr(0)>>32 == 0 {
 		most = 4 << 20 // takes real memory, or address space that is scarce
@@ -111,29 +112,19 @@ func TestAlignedMalloc(t *testing.T) {
 	removeAll(t, &live, h)
 }
 
-// TestAlignedClass compares the class for a size and an alignment with the first whose size is large
-// enough and a multiple, or whose blocks have a span each. There is none for the alignment of a span.
-func TestAlignedClass(t *testing.T) {
-	for align := 1; align <= math.MaxInt/2+1 && align > 0; align *= 2 {
-		for _, size := range []int{0, 1, 16, 17, 100, 128, 4000, 4097, 20_000, 32 << 10, 32<<10 + 1, 64 << 10, 64<<10 + 1, 100_000} {
-			want, found := 0, false
-			for want = range sizeclass.Classes {
-				c := &sizeclass.Classes[want]
-				if int(c.Size) >= size && (c.Blocks == 1 || int(c.Size)%align == 0 || align <= sizeclass.Quantum) {
-					found = align < sizeclass.SpanSize
-					break
-				}
-			}
-			if c, ok := alignedClass(size, align); ok != found || ok && int(c) != want {
-				t.Errorf("%d bytes aligned to %d: class %d, %v, want %d, %v", size, align, c, ok, want, found)
-			}
-		}
+// removeAll looks at all blocks of live, and frees them.
+func removeAll(t testing.TB, live *shadow.Set, a Allocator) {
+	t.Helper()
+	for live.Len() > 0 {
+		p := osmem.Pointer(live.At(live.Len() / 2).Addr)
+		testcall.Must(t, live.Remove(p))
+		a.Free(p)
 	}
 }
 
 // TestCallocZeroes leaves dirt everywhere and then asks for zeroes.
 func TestCallocZeroes(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	sizes := []int{1, 17, 33_000, 60_000, 70_000, 1 << 20, span.OwnMapping}
 	for _, c := range sizeclass.Classes {
 		sizes = append(sizes, int(c.Size), int(c.Size)-15)
@@ -157,7 +148,7 @@ func TestCallocZeroes(t *testing.T) {
 				shadow.Fill(p, h.UsableSize(p), 1)
 				blocks = append(blocks, p)
 			}
-			freeAll(h, blocks)
+			testheap.FreeAll(h, blocks)
 			if round == 1 {
 				h.Trim()
 			}

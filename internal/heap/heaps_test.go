@@ -1,10 +1,11 @@
-package heap
+package heap_test
 
 import (
 	"slices"
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
@@ -18,7 +19,7 @@ func TestThousandHeaps(t *testing.T) {
 	const n = 1000
 	type one struct {
 		h      *Heap
-		blocks []handed
+		blocks []testheap.Handed
 	}
 	for range 2 { // the second thousand use the memory of the first
 		var heaps []one
@@ -28,7 +29,7 @@ func TestThousandHeaps(t *testing.T) {
 			o := one{h: h}
 			for j, size := range []int{16, 600, 40_000} {
 				if size < sizeclass.MaxSize || i%10 == 0 {
-					o.blocks = append(o.blocks, wrap(h, size, uint64(i*10+j)))
+					o.blocks = append(o.blocks, testheap.Wrap(h, size, uint64(i*10+j)))
 				}
 			}
 			heaps = append(heaps, o)
@@ -37,9 +38,9 @@ func TestThousandHeaps(t *testing.T) {
 			other := heaps[(i+1)%n]
 			for _, b := range o.blocks {
 				if i%50 == 0 {
-					mustAccuse(t, "Heap.Free", uintptr(b.p), func() { other.h.Free(b.p) }, "belongs to another heap")
+					MustAccuse(t, "Heap.Free", uintptr(b.P), func() { other.h.Free(b.P) }, "belongs to another heap")
 				}
-				if other.h.Owns(b.p) || !o.h.Owns(b.p) {
+				if other.h.Owns(b.P) || !o.h.Owns(b.P) {
 					t.Fatalf("heap %d: Owns is wrong", i)
 				}
 			}
@@ -50,13 +51,13 @@ func TestThousandHeaps(t *testing.T) {
 		for i, o := range heaps {
 			if i%2 == 0 {
 				for _, b := range o.blocks {
-					b.unwrap(t, o.h)
+					b.Unwrap(t, o.h)
 				}
 				testcall.Must(t, o.h.Destroy())
 				continue
 			}
 			for _, b := range o.blocks {
-				testcall.Must(t, shadow.Check(b.p, b.size, b.seed))
+				testcall.Must(t, shadow.Check(b.P, b.Size, b.Seed))
 			}
 			testcall.Must(t, o.h.DestroyAll())
 		}
@@ -74,7 +75,7 @@ func TestDestroyWithMappings(t *testing.T) {
 	for _, size := range sizes {
 		space += int64(size+span.RegionSize-1) &^ (span.RegionSize - 1)
 	}
-	other := newHeap(t, Options{})
+	other := NewHeap(t, Options{})
 	for range 2 {
 		h, err := New(Options{})
 		testcall.Must(t, err)
@@ -99,12 +100,12 @@ func TestDestroyWithMappings(t *testing.T) {
 			t.Errorf("%d bytes of address space were released, want %d", n, space)
 		}
 		for _, p := range blocks {
-			mustAccuse(t, "Heap.Free", uintptr(p), func() { other.Free(p) }, "given back")
+			MustAccuse(t, "Heap.Free", uintptr(p), func() { other.Free(p) }, "given back")
 		}
-		b := wrap(other, sizes[len(sizes)-1], 5)
-		b.unwrap(t, other)
+		b := testheap.Wrap(other, sizes[len(sizes)-1], 5)
+		b.Unwrap(t, other)
 	}
-	mustHoldNothing(t, other)
+	MustHoldNothing(t, other)
 }
 
 func TestHeapsAreListed(t *testing.T) {

@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/account"
-	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
-	"github.com/cheapgo/cheap/internal/test/shadow"
-	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -79,54 +74,37 @@ var _ [testheap.CacheBytes]struct{} = [cacheBytes]struct{}{}
 
 var (
 	wantMisuse    = testheap.WantMisuse[MisuseError]
-	mustAccuse    = testheap.MustAccuse[MisuseError]
-	mustAccuseAll = testheap.MustAccuseAll[MisuseError, Stats]
+	MustAccuse    = testheap.MustAccuse[MisuseError]
+	MustAccuseAll = testheap.MustAccuseAll[MisuseError, Stats]
 )
 
-// newHeap returns a heap that is destroyed when the test ends; one that has live blocks then fails
+// NewHeap returns a heap that is destroyed when the test ends; one that has live blocks then fails
 // the test.
-func newHeap(t testing.TB, o Options) *Heap {
+func NewHeap(t testing.TB, o Options) *Heap {
 	t.Helper()
 	h, err := New(o)
 	return testheap.Make(t, h, err, ErrDestroyed)
 }
 
-// newHeapAndLocal returns such a heap, and a Local of it, which is destroyed when the test ends. Then
+// NewHeapAndLocal returns such a heap, and a Local of it, which is destroyed when the test ends. Then
 // the heap must hold nothing.
-func newHeapAndLocal(t testing.TB, o Options) (*Heap, *Local) {
+func NewHeapAndLocal(t testing.TB, o Options) (*Heap, *Local) {
 	t.Helper()
-	h := newHeap(t, o)
+	h := NewHeap(t, o)
 	l := h.NewLocal()
 	t.Cleanup(func() {
 		if t.Failed() {
 			return
 		}
 		l.Destroy()
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	})
 	return h, l
 }
 
-// freeAll frees blocks.
-func freeAll(a Allocator, blocks []unsafe.Pointer) {
-	for _, p := range blocks {
-		a.Free(p)
-	}
-}
-
-// removeAll looks at all blocks of live, and frees them.
-func removeAll(t testing.TB, live *shadow.Set, a Allocator) {
-	t.Helper()
-	for live.Len() > 0 {
-		p := osmem.Pointer(live.At(live.Len() / 2).Addr)
-		testcall.Must(t, live.Remove(p))
-		a.Free(p)
-	}
-}
-
-// mustHoldNothing looks whether h, all whose blocks have been freed, is left with its caches alone
+// MustHoldNothing looks whether h, all whose blocks have been freed, is left with its caches alone
 // after a Trim.
-func mustHoldNothing(t testing.TB, h *Heap) {
+func MustHoldNothing(t testing.TB, h *Heap) {
 	t.Helper()
 	h.EmptyQuarantine()
 	h.Trim()
@@ -156,23 +134,3 @@ func useSome(h *Heap) {
 		h.Free(p)
 	}
 }
-
-// onAllPs calls f in n goroutines that run at the same time, so that each has a
-// P of its own.
-func onAllPs(n int32, f func()) {
-	var arrived atomic.Int32
-	var wg sync.WaitGroup
-	for range n {
-		wg.Go(func() {
-			arrived.Add(1)
-			for arrived.Load() < n { // not yielding, so each keeps its P
-			}
-			f()
-		})
-	}
-	wg.Wait()
-}
-
-// someSizes has a size of each kind of class: the smallest, with large batches,
-// with small ones, not cached, and the largest.
-var someSizes = []int{0, 16, 48, 100, 1024, 3000, 4096, 8192, 9000, 16384, 32768, 33_000, 40_000, 50_000, 65_536}

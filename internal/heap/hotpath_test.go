@@ -1,4 +1,4 @@
-package heap
+package heap_test
 
 import (
 	"runtime"
@@ -6,15 +6,16 @@ import (
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
 // hotPaths are the calls that promise neither a Go allocation nor a cgo call.
 func hotPaths(t *testing.T) map[string]func() {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	ps := runtime.GOMAXPROCS(4) // leaves caches of Ps that do not run later
-	onAllPs(4, func() { h.Free(h.Malloc(64)) })
+	testheap.OnAllPs(4, func() { h.Free(h.Malloc(64)) })
 	runtime.GOMAXPROCS(ps)
 	l := h.NewLocal()
 	t.Cleanup(func() { l.Destroy() })
@@ -32,7 +33,7 @@ func hotPaths(t *testing.T) map[string]func() {
 		"Realloc":            func() { h.Free(h.Realloc(h.Malloc(100), 300)) },
 		"Realloc in place":   func() { h.Realloc(p, 110) },
 		"UsableSize":         func() { h.UsableSize(p) },
-		"Owns":               func() { h.Owns(unsafe.Pointer(&global)) },
+		"Owns":               func() { h.Owns(unsafe.Pointer(&testheap.SomeSizes)) },
 		"Local":              func() { l.Free(l.Malloc(64)) },
 		"Local not cached":   func() { l.Free(l.Malloc(30_000)) },
 		"Local Calloc":       func() { l.Free(l.Calloc(10, 10)) },
@@ -44,7 +45,7 @@ func hotPaths(t *testing.T) map[string]func() {
 			for i := range many {
 				many[i] = h.Malloc(128)
 			}
-			freeAll(h, many[:])
+			testheap.FreeAll(h, many[:])
 		},
 	}
 }

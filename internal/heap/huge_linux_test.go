@@ -1,6 +1,6 @@
 //go:build !cheap_gomem
 
-package heap
+package heap_test
 
 import (
 	"bufio"
@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
@@ -42,18 +43,15 @@ func hasFlag(t *testing.T, addr uintptr, flag string) (has, known bool, start, e
 	return false, false, 0, 0
 }
 
-// hugePage is the size of one.
-const hugePage = 2 << 20
-
 // mayHaveHugePages reports whether huge pages can be asked for.
 func mayHaveHugePages(t *testing.T) bool {
 	if _, err := os.Stat("/sys/kernel/mm/transparent_hugepage"); err != nil {
 		return false
 	}
-	own, err := osmem.Reserve(hugePage, hugePage)
+	own, err := osmem.Reserve(testheap.HugePage, testheap.HugePage)
 	testcall.Must(t, err)
-	defer osmem.Release(own, hugePage)
-	osmem.HugePages(own, hugePage)
+	defer osmem.Release(own, testheap.HugePage)
+	osmem.HugePages(own, testheap.HugePage)
 	has, known, _, _ := hasFlag(t, own, "hg")
 	return has || !known // an emulator drops the call
 }
@@ -64,7 +62,7 @@ func TestHugePages(t *testing.T) {
 	if !mayHaveHugePages(t) {
 		return
 	}
-	h := newHeap(t, Options{HugePages: true})
+	h := NewHeap(t, Options{HugePages: true})
 	var blocks []unsafe.Pointer
 	for _, size := range []int{16, 600, 30_000, 100_000, 3 << 20, int(span.OwnMapping)} {
 		p := h.Malloc(size)
@@ -74,7 +72,7 @@ func TestHugePages(t *testing.T) {
 			t.Errorf("%d bytes: no huge pages were asked for", size)
 		}
 		// A huge page needs all of it in one mapping.
-		if from := uintptr(p) &^ (hugePage - 1); known && size < span.OwnMapping && span.OwnMapping >= hugePage && (start > from || end < from+hugePage) {
+		if from := uintptr(p) &^ (testheap.HugePage - 1); known && size < span.OwnMapping && span.OwnMapping >= testheap.HugePage && (start > from || end < from+testheap.HugePage) {
 			t.Errorf("%d bytes at %p: the mapping is %#x to %#x", size, p, start, end)
 		}
 		q := h.Realloc(p, 2*size)
@@ -84,8 +82,8 @@ func TestHugePages(t *testing.T) {
 		blocks = append(blocks, q)
 	}
 	h.Trim()
-	freeAll(h, blocks)
-	mustHoldNothing(t, h)
+	testheap.FreeAll(h, blocks)
+	MustHoldNothing(t, h)
 }
 
 // TestHugePagesTakenBack has the memory of a block of a heap with HugePages go in each way. The system is
@@ -95,7 +93,7 @@ func TestHugePagesTakenBack(t *testing.T) {
 		return
 	}
 	testheap.SetDecay(t, -1)
-	first := func(p unsafe.Pointer) uintptr { return (uintptr(p) + hugePage - 1) &^ (hugePage - 1) } // all of it is the block's
+	first := func(p unsafe.Pointer) uintptr { return (uintptr(p) + testheap.HugePage - 1) &^ (testheap.HugePage - 1) } // all of it is the block's
 	for _, row := range []struct {
 		name string
 		end  func(h *Heap, p unsafe.Pointer) (rest unsafe.Pointer)
@@ -115,9 +113,9 @@ func TestHugePagesTakenBack(t *testing.T) {
 			return h.Malloc(span.OwnMapping)
 		}},
 	} {
-		h := newHeap(t, Options{HugePages: true})
+		h := NewHeap(t, Options{HugePages: true})
 		h.Trim()
-		p := h.Malloc(3 * hugePage)
+		p := h.Malloc(3 * testheap.HugePage)
 		if has, known, _, _ := hasFlag(t, first(p), "hg"); known && !has {
 			t.Errorf("%s: no huge pages were asked for", row.name)
 		}
@@ -126,7 +124,7 @@ func TestHugePagesTakenBack(t *testing.T) {
 			t.Errorf("%s: huge pages are asked for still", row.name)
 		}
 		h.Free(rest)
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 }
 
@@ -138,7 +136,7 @@ func TestHugePagesAgain(t *testing.T) {
 	}
 	const huge = 2 << 20
 	testheap.SetDecay(t, -1)
-	h := newHeap(t, Options{HugePages: true})
+	h := NewHeap(t, Options{HugePages: true})
 	var refuse error
 	dropped := 0
 	note := func(op osmem.Op, size uintptr) error {
@@ -157,18 +155,18 @@ func TestHugePagesAgain(t *testing.T) {
 		reserved := osmem.ReadCounts().Reserved
 		whole = append(whole, 0)
 		chunks := map[uintptr]int{} // how many blocks are in each
-		var blocks [4 * huge / span.UnitSize]handed
+		var blocks [4 * huge / span.UnitSize]testheap.Handed
 		for i := range blocks {
 			p := h.Malloc(span.UnitSize)
 			chunk := uintptr(p) &^ (huge - 1)
 			if chunks[chunk]++; chunks[chunk] == 1 {
 				*(*byte)(p) = 1
-				if resident(t, chunk, huge) == huge {
+				if testheap.Resident(t, chunk, huge) == huge {
 					whole[len(whole)-1]++
 				}
 			}
 			shadow.Fill(p, span.UnitSize, uint64(i))
-			blocks[i] = handed{p, span.UnitSize, uint64(i)}
+			blocks[i] = testheap.Handed{P: p, Size: span.UnitSize, Seed: uint64(i)}
 		}
 		full := 0 // chunks in which no other heap can have a unit
 		for _, n := range chunks {
@@ -186,7 +184,7 @@ func TestHugePagesAgain(t *testing.T) {
 		}
 		for start := range 2 {
 			for i := start; i < len(blocks); i += 2 {
-				blocks[i].unwrap(t, h)
+				blocks[i].Unwrap(t, h)
 			}
 			h.Trim()
 		}

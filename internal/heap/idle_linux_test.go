@@ -1,6 +1,6 @@
 //go:build !cheap_gomem && !race && !asan && !msan
 
-package heap
+package heap_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/internal/watch/procfs"

@@ -98,7 +98,7 @@ func TestNeighbours(t *testing.T) {
 // betweenNeighbours is TestNeighbours for blocks of one size. It returns how many sides of them
 // had a neighbour.
 func betweenNeighbours(t *testing.T, level CheckLevel, size int) (sides int) {
-	n := &neighbours{h: newHeap(t, Options{}), size: span.UnitSize}
+	n := &neighbours{h: NewHeap(t, Options{}), size: span.UnitSize}
 	defer func() {
 		for _, p := range n.blocks {
 			n.h.Free(p)
@@ -107,7 +107,7 @@ func betweenNeighbours(t *testing.T, level CheckLevel, size int) (sides int) {
 	if size >= span.OwnMapping-span.UnitSize {
 		n.size = span.RegionSize
 	}
-	h := newHeap(t, Options{Check: level, Quarantine: 1})
+	h := NewHeap(t, Options{Check: level, Quarantine: 1})
 	begin := func(op string, p unsafe.Pointer) unsafe.Pointer {
 		t.Helper()
 		if p == nil {

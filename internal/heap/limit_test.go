@@ -26,7 +26,7 @@ func TestLimitMet(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	const limit = 512 << 10
 	for _, size := range []int{17, 100, 1000, 8192, 20_000, 40_000, 200_000} {
-		h := newHeap(t, Options{Limit: limit})
+		h := NewHeap(t, Options{Limit: limit})
 		var live shadow.Set
 		var blocks []unsafe.Pointer
 		for {
@@ -62,14 +62,14 @@ func TestLimitMet(t *testing.T) {
 				t.Fatalf("size %d: a block was freed, and there is no room for it", size)
 			}
 		}
-		freeAll(h, blocks)
-		mustHoldNothing(t, h)
+		testheap.FreeAll(h, blocks)
+		MustHoldNothing(t, h)
 	}
 }
 
 // TestLimitTiny has a limit that nothing fits under.
 func TestLimitTiny(t *testing.T) {
-	h := newHeap(t, Options{Limit: 1})
+	h := NewHeap(t, Options{Limit: 1})
 	l := h.NewLocal()
 	for _, size := range []int{0, 100, 40_000, span.OwnMapping} {
 		if p, err := h.TryMalloc(size); p != nil || !errors.Is(err, ErrLimit) {
@@ -101,7 +101,7 @@ func hugeSizes() (sizes []int) {
 // blocks that fit are not refused.
 func TestLimitHuge(t *testing.T) {
 	for _, limit := range []int64{64 << 20, 0} {
-		h := newHeap(t, Options{Limit: limit})
+		h := NewHeap(t, Options{Limit: limit})
 		l := h.NewLocal()
 		var done atomic.Bool
 		var wg sync.WaitGroup
@@ -163,7 +163,7 @@ func TestLimitHuge(t *testing.T) {
 		done.Store(true)
 		wg.Wait()
 		testcall.Want(t, l.Destroy())
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 }
 
@@ -176,7 +176,7 @@ func TestLimitPromise(t *testing.T) {
 	for seed := range uint64(testheap.HammerRounds(60)) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		limit := int64(1+r.IntN(8)) << 20
-		h := newHeap(t, Options{Limit: limit})
+		h := NewHeap(t, Options{Limit: limit})
 		var blocks []unsafe.Pointer
 		var classes []uint8 // of each; noClass for large ones
 		var held int64
@@ -238,8 +238,8 @@ func TestLimitPromise(t *testing.T) {
 			}
 			h.Free(p)
 		}
-		freeAll(h, blocks[:keep])
-		mustHoldNothing(t, h)
+		testheap.FreeAll(h, blocks[:keep])
+		MustHoldNothing(t, h)
 	}
 }
 
@@ -247,7 +247,7 @@ func TestLimitPromise(t *testing.T) {
 // exceeded, and never in the way of what certainly fits.
 func TestHammerLimit(t *testing.T) {
 	const limit = 4 << 20
-	h := newHeap(t, Options{Limit: limit})
+	h := NewHeap(t, Options{Limit: limit})
 	var stop atomic.Bool
 	var wg, readers sync.WaitGroup
 	readers.Go(func() {
@@ -296,13 +296,13 @@ func TestHammerLimit(t *testing.T) {
 	if refused.Load() == 0 {
 		t.Error("the limit was never met")
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestRefusedStopsNothing is refused again and again with nothing to reclaim: the caches
 // are not taken from their Ps. A block that is freed is found, on whatever P it is.
 func TestRefusedStopsNothing(t *testing.T) {
-	h := newHeap(t, Options{Limit: 1 << 20})
+	h := NewHeap(t, Options{Limit: 1 << 20})
 	var blocks []unsafe.Pointer
 	fill := func() {
 		for _, size := range []int{100_000, 1000, 16} {
@@ -354,7 +354,7 @@ func BenchmarkRefused(b *testing.B) {
 	for _, goroutines := range []int{1, 4} {
 		for _, size := range []int{1000, 100_000} {
 			b.Run(fmt.Sprintf("goroutines=%d/size=%d", goroutines, size), func(b *testing.B) {
-				h := newHeap(b, Options{Limit: 1 << 20})
+				h := NewHeap(b, Options{Limit: 1 << 20})
 				var blocks []unsafe.Pointer
 				for _, fill := range []int{100_000, 1000, 16} {
 					for p := h.Malloc(fill); p != nil; p = h.Malloc(fill) {
@@ -374,7 +374,7 @@ func BenchmarkRefused(b *testing.B) {
 				}
 				wg.Wait()
 				b.StopTimer()
-				freeAll(h, blocks)
+				testheap.FreeAll(h, blocks)
 			})
 		}
 	}

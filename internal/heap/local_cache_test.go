@@ -20,7 +20,7 @@ func useLocal(l *Local) {
 	for i := range 20 {
 		blocks = append(blocks, l.Malloc(16+i*100))
 	}
-	freeAll(l, blocks)
+	testheap.FreeAll(l, blocks)
 }
 
 // TestLocalRests looks at Locals twice, as two ticks of the decay do. One that has not moved
@@ -28,7 +28,7 @@ func useLocal(l *Local) {
 func TestLocalRests(t *testing.T) {
 	testheap.SetDecay(t, -1) // the test makes the ticks
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	watched := span.Watched()
 	rests, moves, never := h.NewLocal(), h.NewLocal(), h.NewLocal()
 	tick := func() { seizeLocals(only(h), (*localCache).rests) }
@@ -68,14 +68,14 @@ func TestLocalRests(t *testing.T) {
 	for _, l := range []*Local{rests, moves, never} {
 		l.Destroy()
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestTrimTakesLocals has Trim empty the Locals of all heaps that no goroutine is in.
 func TestTrimTakesLocals(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	for range 2 {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		l := h.NewLocal()
 		useLocal(l)
 		defer func() {
@@ -92,7 +92,7 @@ func TestTrimTakesLocals(t *testing.T) {
 // timer is armed for it.
 func TestLocalDecay(t *testing.T) {
 	testheap.SetDecay(t, 1<<20) // a millisecond
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	for range 3 {
 		useLocal(l)
 		testwait.Until(t, "the Local has no cache", func() bool { return h.Stats().Caches == 0 })
@@ -102,7 +102,7 @@ func TestLocalDecay(t *testing.T) {
 // TestLocalDecayOff turns the decay off with a Local that rests, which loses its cache.
 func TestLocalDecayOff(t *testing.T) {
 	testheap.SetDecay(t, -1)
-	_, l := newHeapAndLocal(t, Options{})
+	_, l := NewHeapAndLocal(t, Options{})
 	useLocal(l)
 	testheap.SetDecay(t, 0)
 	if l.c.has() {
@@ -116,7 +116,7 @@ func TestLocalDecayOff(t *testing.T) {
 func TestLocalSeizedTwice(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	testheap.WithRate(t, 0)
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	useLocal(l)
 	var tick []seizure
 	seizeLocals(func(yield func(*Heap) bool) {
@@ -207,7 +207,7 @@ func TestLocalComesBack(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHeap(t, Options{})
+			h := NewHeap(t, Options{})
 			l := h.NewLocal()
 			useLocal(l)
 			picked := h.divertLocals(nil, seizures.Add(1), anyLocal)
@@ -226,7 +226,7 @@ func TestLocalComesBack(t *testing.T) {
 				t.Errorf("%+v", s)
 			}
 			l.Destroy()
-			mustHoldNothing(t, h)
+			MustHoldNothing(t, h)
 		})
 	}
 }
@@ -235,7 +235,7 @@ func TestLocalComesBack(t *testing.T) {
 func TestLocalInside(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	l, other := h.NewLocal(), h.NewLocal()
 	useLocal(l)
 	useLocal(other)
@@ -267,7 +267,7 @@ func TestLocalInside(t *testing.T) {
 	}
 	l.Destroy()
 	other.Destroy()
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestLocalNoCacheAgain lets a Local that has rested come back where the limit leaves no room for
@@ -275,7 +275,7 @@ func TestLocalInside(t *testing.T) {
 func TestLocalNoCacheAgain(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	testheap.WithRate(t, 0)
-	h, l := newHeapAndLocal(t, Options{Limit: 1 << 20})
+	h, l := NewHeapAndLocal(t, Options{Limit: 1 << 20})
 	useLocal(l)
 	h.Trim()
 	var blocks []unsafe.Pointer
@@ -299,7 +299,7 @@ func TestLocalNoCacheAgain(t *testing.T) {
 	if refuse >= cacheBytes {
 		h.account.Uncharge(refuse)
 	}
-	freeAll(h, blocks[1:])
+	testheap.FreeAll(h, blocks[1:])
 	for range 2 * mostMisses {
 		l.Free(l.Malloc(100))
 	}

@@ -19,7 +19,7 @@ import (
 func TestHammerLocalRests(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	testheap.SetDecay(t, 1<<20)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	turns := make(chan struct{}, 2) // to stop the world all the time would leave no time for the users
 	var users, others sync.WaitGroup
 	for g := range 8 {
@@ -111,5 +111,5 @@ func TestHammerLocalRests(t *testing.T) {
 	if s := h.Stats(); s.Blocks != 0 || s.Mallocs != s.Frees {
 		t.Errorf("%+v", s)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }

@@ -47,7 +47,7 @@ func get(p *uint32) uint32 { return *p }
 func TestNosplitIsNotStopped(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(2, runtime.GOMAXPROCS(0))))
 	testheap.SetDecay(t, -1)
-	l := newHeap(t, Options{}).NewLocal()
+	l := NewHeap(t, Options{}).NewLocal()
 	met := 0
 	for range 20 {
 		useLocal(l)

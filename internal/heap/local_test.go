@@ -19,10 +19,10 @@ import (
 // TestLocalMixed allocates and frees through a Local, another one, and the
 // heap, in all combinations.
 func TestLocalMixed(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	n := int64(testheap.HammerRounds(300))
 	ways := []Allocator{h, h.NewLocal(), h.NewLocal()}
-	for _, size := range append(someSizes, 40_000) {
+	for _, size := range append(testheap.SomeSizes, 40_000) {
 		for _, from := range ways {
 			for _, to := range ways {
 				var live shadow.Set
@@ -44,13 +44,13 @@ func TestLocalMixed(t *testing.T) {
 	for _, l := range ways[1:] {
 		testcall.Want(t, l.(*Local).Destroy())
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestLocalDestroy looks at what Destroy gives back and what it leaves.
 func TestLocalDestroy(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	l := h.NewLocal()
 	p, q := l.Malloc(100), l.Malloc(100)
 	l.Free(q)
@@ -87,7 +87,7 @@ func TestLocalDestroy(t *testing.T) {
 		t.Errorf("%+v: the block outlives the Local, and nothing is cached", s)
 	}
 	h.Free(p)
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestLocalZero uses a Local that no heap made.
@@ -135,7 +135,7 @@ func TestLocalBeforeMap(t *testing.T) {
 // TestLocalDropped drops a Local that has blocks: the collector finds it, and
 // they go back to the heap.
 func TestLocalDropped(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const n = 1000
 	var kept unsafe.Pointer
 	testcall.Aside(func() { // so that no stack holds the Local
@@ -144,7 +144,7 @@ func TestLocalDropped(t *testing.T) {
 		for i := range blocks {
 			blocks[i] = l.Malloc(256)
 		}
-		freeAll(l, blocks[1:])
+		testheap.FreeAll(l, blocks[1:])
 		kept = blocks[0]
 	})
 	testwait.Until(t, "the Local's cache is gone", func() bool {
@@ -156,13 +156,13 @@ func TestLocalDropped(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	h.Free(kept)
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestLocalKeepsCounts opens and closes Locals, whose caches are used again by
 // others: no malloc is counted twice or lost.
 func TestLocalKeepsCounts(t *testing.T) {
-	a, b := newHeap(t, Options{}), newHeap(t, Options{})
+	a, b := NewHeap(t, Options{}), NewHeap(t, Options{})
 	for i := range int64(50) {
 		for _, h := range []*Heap{a, b} {
 			l := h.NewLocal()
@@ -184,7 +184,7 @@ func TestLocalKeepsCounts(t *testing.T) {
 // gives them back when it next runs out of blocks, or of room, or a large block goes through it.
 func TestLocalFlush(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	for name, slow := range map[string]func(){
 		"large":   func() { l.Free(l.Malloc(70_000)) },
 		"realloc": func() { l.Free(l.Realloc(l.Realloc(nil, 70_000), 80_000)) },
@@ -193,7 +193,7 @@ func TestLocalFlush(t *testing.T) {
 		for i := range blocks {
 			blocks[i] = l.Malloc(64)
 		}
-		freeAll(l, blocks[:])
+		testheap.FreeAll(l, blocks[:])
 		h.reclaim()
 		if s := h.Stats(); s.Cached == 0 || s.Blocks != 0 {
 			t.Fatalf("%s: %+v; the Local has not been asked yet", name, s)
@@ -209,7 +209,7 @@ func TestLocalFlush(t *testing.T) {
 // it has not lost its memory.
 func TestFinalizerUses(t *testing.T) {
 	testheap.SetDecay(t, -1) // the cache of a Local that rests would be taken
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	done := make(chan bool, 1)
 	func() {
 		l := h.NewLocal()

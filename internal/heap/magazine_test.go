@@ -49,7 +49,7 @@ func TestSpareBounds(t *testing.T) {
 	defer span.SetDecay(span.SetDecay(-1))
 	Trim()
 	before := span.Spare()
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const c = 10
 	cl, class := &h.classes[c], &sizeclass.Classes[c]
 	batch := int64(class.Magazine) * int64(class.Size)
@@ -88,7 +88,7 @@ func TestSpareUnasked(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer span.SetDecay(span.SetDecay(-1))
 	Trim()
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const c = 3
 	cl := &h.classes[c]
 	spread(h, 20*64*64, c)
@@ -128,7 +128,7 @@ func TestSpareUnasked(t *testing.T) {
 func TestStatsBesideTicks(t *testing.T) {
 	testheap.WithRate(t, 0) // magazines have no sampled blocks
 	defer span.SetDecay(span.SetDecay(-1))
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	for round := range testheap.HammerRounds(400) {
 		spread(h, 20*64*64, 3)
 		var sorted atomic.Bool
@@ -158,7 +158,7 @@ func TestStatsBesideTicks(t *testing.T) {
 // of each span is in use, so no unit is idle, and nothing else arms the timer.
 func TestSpareDecays(t *testing.T) {
 	defer span.SetDecay(span.SetDecay(2 * time.Millisecond))
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	l := h.NewLocal()
 	units := map[uintptr]uintptr{}
 	for range 3 {
@@ -191,7 +191,7 @@ func TestSpareNoDecay(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer span.SetDecay(span.SetDecay(-1))
 	Trim()
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	spread(h, 20*64*64, 3)
 	if h.spare() == 0 {
 		t.Fatal("nothing is spare")
@@ -210,12 +210,12 @@ func TestSpareNoDecay(t *testing.T) {
 // TestDestroyLooksAtBatches writes to a free block that is in a batch of its class.
 func TestDestroyLooksAtBatches(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	spread(h, 8*64*64, 3)
 	if h.classes[3].numFull == 0 {
 		t.Fatal("no batch is whole")
 	}
 	p := block.NextOf(block.At(h.classes[3].full[0].list).Link)
 	block.At(p).Canary ^= 1 << 20
-	mustAccuse(t, "Heap", p, func() { _ = h.Destroy() }, "was written to")
+	MustAccuse(t, "Heap", p, func() { _ = h.Destroy() }, "was written to")
 }

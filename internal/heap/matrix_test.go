@@ -1,4 +1,4 @@
-package heap
+package heap_test
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
@@ -40,7 +41,7 @@ func matrixSizes(dense int) (sizes []int) {
 // TestAlignmentMatrix allocates some blocks of each size with each alignment, by a heap
 // and by a Local. They are aligned and long enough, and do not overlap.
 func TestAlignmentMatrix(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	dense, count := 2048, 4
 	if race.Build || osmem.GoBacked {
 		dense, count = 256, 2
@@ -89,7 +90,7 @@ func hasEnds(p unsafe.Pointer, size, seed int) bool {
 // the contents, up to the smaller size, also those that Calloc has zeroed, and all of its
 // bytes may be written to. What is allocated zeroed afterwards is zero.
 func TestReallocMatrix(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	sizes := []int{0, 1, 15, 16, 17, 100, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097, 12_000, 32_767, 32_768, 32_769, 50_000,
 		span.UnitSize - 1, span.UnitSize, span.UnitSize + 1, 3 * span.UnitSize, 1<<20 - 1, 1 << 20, 1<<20 + 1}
 	if *testheap.Long {
@@ -171,10 +172,10 @@ func mustBeZero(t *testing.T, p unsafe.Pointer, n int, what string, args ...any)
 func TestCallocOfTails(t *testing.T) {
 	const unit = span.UnitSize
 	page := int(osmem.PageSize)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	for _, row := range [][2]int{{8 * unit, 3 * unit}, {2 * unit, unit + 1}, {2 * unit, 2*unit - page}, {1 << 20, 40_000}, {span.OwnMapping, span.OwnMapping - 5*unit}} {
 		for _, free := range []bool{false, true} {
-			makeRoom(t, h, 20)
+			MakeRoom(t, h, 20)
 			p := h.Malloc(row[0])
 			bytes := unsafe.Slice((*byte)(p), row[0])
 			for i := range bytes {
@@ -197,7 +198,7 @@ func TestCallocOfTails(t *testing.T) {
 			for _, q := range append(blocks, p) {
 				h.Free(q)
 			}
-			mustHoldNothing(t, h)
+			MustHoldNothing(t, h)
 		}
 	}
 }
@@ -221,7 +222,7 @@ func TestForeignNumbers(t *testing.T) {
 }
 
 func freeForeignNumbers(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	live := map[uintptr]bool{}
 	var some []uintptr
 	for i := range 300 {
@@ -258,7 +259,7 @@ func freeForeignNumbers(t *testing.T) {
 			t.Fatalf("Owns(%#x) = %v", p, got)
 		}
 		if p != 0 && !live[p] && (i < 7 || i%400 == 0) {
-			mustAccuseAll(t, h, l, p)
+			MustAccuseAll(t, h, l, p)
 		}
 	}
 	for _, p := range some {

@@ -34,40 +34,10 @@ func residentAnon(t *testing.T) int64 {
 	return n
 }
 
-// resident returns how many of n bytes at addr, a multiple of the page size,
-// are in RAM.
-func resident(t *testing.T, addr, n uintptr) uintptr {
-	t.Helper()
-	in, err := mincore(addr, n)
-	if err != nil {
-		t.Fatal("mincore:", err)
-	}
-	return in
-}
-
-// mincore returns how many of n bytes at addr, a multiple of the page size, are in RAM. An
-// emulator of a processor with larger pages passes the system's answer on, which has a byte
-// for each of the system's own pages.
-func mincore(addr, n uintptr) (in uintptr, err error) {
-	const unwritten = 0x80
-	pages := bytes.Repeat([]byte{unwritten}, int(n/4096)+2)
-	if _, _, errno := syscall.Syscall(syscall.SYS_MINCORE, addr, n, uintptr(unsafe.Pointer(&pages[0]))); errno != 0 {
-		return 0, errno
-	}
-	written := bytes.IndexByte(pages, unwritten)
-	all := osmem.RoundPage(n) / osmem.PageSize
-	for page := range slices.Chunk(pages[:written], written/int(all)) {
-		if slices.Contains(page, 1) {
-			in += osmem.PageSize
-		}
-	}
-	return in, nil
-}
-
 // TestTrimResident looks whether the system has the memory back after Trim.
 func TestTrimResident(t *testing.T) {
 	testenv.Skip(t, "msan", "the sanitizer's own memory is locked and resident, too")
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	testheap.SetDecay(t, -1)
 	const n, size = 4000, 16_000
 	h.Trim()
@@ -75,13 +45,13 @@ func TestTrimResident(t *testing.T) {
 	debug.FreeOSMemory()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	before := residentAnon(t)
-	var blocks []handed
+	var blocks []testheap.Handed
 	for i := range n {
-		blocks = append(blocks, wrap(h, size>>(i%5), uint64(i)))
+		blocks = append(blocks, testheap.Wrap(h, size>>(i%5), uint64(i)))
 	}
 	used := residentAnon(t) - before
 	for _, b := range blocks {
-		b.unwrap(t, h)
+		b.Unwrap(t, h)
 	}
 	h.Trim()
 	after := residentAnon(t) - before
@@ -93,22 +63,22 @@ func TestTrimResident(t *testing.T) {
 // TestCallocResident looks whether zeroing makes memory resident that is zero
 // already.
 func TestCallocResident(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	h.Trim() // so that nothing is used again
 	for _, size := range []int{span.RegionSize / 8, span.OwnMapping, 3 * span.OwnMapping} {
 		p := h.Calloc(1, size)
-		if n := resident(t, uintptr(p), uintptr(size)); n > hugePage || n > uintptr(size)/4 {
+		if n := testheap.Resident(t, uintptr(p), uintptr(size)); n > testheap.HugePage || n > uintptr(size)/4 {
 			t.Errorf("%d of %d zeroed bytes are resident", n, size)
 		}
 		*(*byte)(unsafe.Add(p, size/2)) = 1
 		page := osmem.PageSize
-		if n := resident(t, uintptr(p)+uintptr(size/2)&^(page-1), page); n != page {
+		if n := testheap.Resident(t, uintptr(p)+uintptr(size/2)&^(page-1), page); n != page {
 			t.Errorf("a page that was written to: %d bytes are resident", n)
 		}
 		h.Free(p)
 		h.Trim()
 		if size < span.OwnMapping {
-			if n := resident(t, uintptr(p), uintptr(size)); n != 0 {
+			if n := testheap.Resident(t, uintptr(p), uintptr(size)); n != 0 {
 				t.Errorf("%d of %d bytes are resident after Trim", n, size)
 			}
 		}
@@ -119,11 +89,11 @@ func TestCallocResident(t *testing.T) {
 // than it needs.
 func TestCarvingResident(t *testing.T) {
 	for _, size := range []int{16, 64, 1000, 4000, 10_000} {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		h.Trim()
 		p := h.Malloc(size)
 		unit := uintptr(p) &^ (span.UnitSize - 1)
-		if n, most := resident(t, unit, span.UnitSize), osmem.RoundPage(uintptr(size))+osmem.PageSize; n > most {
+		if n, most := testheap.Resident(t, unit, span.UnitSize), osmem.RoundPage(uintptr(size))+osmem.PageSize; n > most {
 			t.Errorf("one block of %d bytes makes %d bytes resident", size, n)
 		}
 		h.Free(p)
@@ -138,14 +108,14 @@ func TestCarveFaults(t *testing.T) {
 	}
 	const size = 1024
 	testheap.WithRate(t, 0) // a sampled block is in another span
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p := h.Malloc(size)
 	defer h.Free(p)
 	s, cl := span.Find(uintptr(p)), &h.classes[sizeclass.Of(size)]
 	carved := s.Carved
 	page := unsafe.Slice((*byte)(osmem.Pointer((s.Base+uintptr(carved)*s.Size)&^(osmem.PageSize-1))), osmem.PageSize)
 	testcall.Must(t, syscall.Mprotect(page, syscall.PROT_READ))
-	addr := faultAt(t, func() { cl.carve(h, s, size) })
+	addr := testheap.FaultAt(t, func() { cl.carve(h, s, size) })
 	testcall.Must(t, syscall.Mprotect(page, syscall.PROT_READ|syscall.PROT_WRITE))
 	if addr == 0 || s.Carved != carved {
 		t.Errorf("a fault at %#x, and %d blocks are carved, %d before", addr, s.Carved, carved)
@@ -160,7 +130,7 @@ func TestAloneResident(t *testing.T) {
 		const size = 40_000
 		testheap.WithRate(t, 0) // a sampled block is in another span
 		testheap.SetDecay(t, -1)
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		p, behind := h.Malloc(size), h.Malloc(size)
 		shadow.Fill(p, size, 1)
 		unit := uintptr(p)
@@ -172,7 +142,7 @@ func TestAloneResident(t *testing.T) {
 			if p = h.Malloc(size); uintptr(p)&^(span.UnitSize-1) != unit {
 				t.Fatalf("%d bytes at %p, and the unit at %#x was free", size, p, unit)
 			}
-			return resident(t, unit, span.UnitSize)
+			return testheap.Resident(t, unit, span.UnitSize)
 		}
 		if n := next(size); n < size {
 			t.Errorf("%d bytes are resident of a block where one of %d was", n, size)
@@ -191,12 +161,12 @@ func TestAloneResident(t *testing.T) {
 
 // TestDecayResident looks whether memory that decays leaves RAM.
 func TestDecayResident(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	testheap.SetDecay(t, 10*time.Millisecond)
 	const size = 100_000 // a cache would keep a smaller one
-	b := wrap(h, size, 1)
-	b.unwrap(t, h)
-	testwait.Until(t, "the block is not resident", func() bool { return resident(t, uintptr(b.p), size) == 0 })
+	b := testheap.Wrap(h, size, 1)
+	b.Unwrap(t, h)
+	testwait.Until(t, "the block is not resident", func() bool { return testheap.Resident(t, uintptr(b.P), size) == 0 })
 }
 
 // TestHeldResident uses heaps that take each other's units at random, and compares what they hold with what is
@@ -228,7 +198,7 @@ func heldResident(t *testing.T) {
 			Trim()
 			var heaps []*Heap
 			for _, o := range row.heaps {
-				heaps = append(heaps, newHeap(t, o))
+				heaps = append(heaps, NewHeap(t, o))
 			}
 			useUnits(t, heaps, row.decay == 0, row.name == "huge")
 		})
@@ -239,7 +209,7 @@ func heldResident(t *testing.T) {
 // only when all is free.
 func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 	r := rand.New(rand.NewPCG(1, 3))
-	live := make([][]handed, len(heaps))
+	live := make([][]testheap.Handed, len(heaps))
 	chunks := map[uintptr]bool{} // of 2 MiB, in which a span was
 	look := func(after string, most int64) {
 		t.Helper()
@@ -255,7 +225,7 @@ func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 					chunks[at&^(2<<20-1)] = true
 				}
 				cost += part + int64(unitsOf(uintptr(part)))*recordBytes
-				in, err := mincore(s.Base, size)
+				in, err := testheap.Mincore(s.Base, size)
 				if err != nil && s.Space == 0 {
 					testenv.Skip(t, "emulator", "it refuses mincore for reserved addresses")
 					t.Fatal("mincore:", err)
@@ -283,19 +253,19 @@ func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 		case op < 30 && n > 0:
 			after = "Free"
 			j := r.IntN(n)
-			live[i][j].unwrap(t, h)
+			live[i][j].Unwrap(t, h)
 			live[i] = slices.Delete(live[i], j, j+1)
 		case op < 50 && n > 0:
 			b := &live[i][r.IntN(n)]
-			after = fmt.Sprintf("Realloc from %d to %d", b.size, size)
-			if p := h.Realloc(b.p, size); p != nil {
-				testcall.Must(t, shadow.Check(p, min(size, b.size, 4<<10), b.seed))
+			after = fmt.Sprintf("Realloc from %d to %d", b.Size, size)
+			if p := h.Realloc(b.P, size); p != nil {
+				testcall.Must(t, shadow.Check(p, min(size, b.Size, 4<<10), b.Seed))
 				*b = touchAll(p, size, r.Uint64())
 			}
 		case op < 52:
 			after = "all of a heap is free"
 			for _, b := range live[i] {
-				b.unwrap(t, h)
+				b.Unwrap(t, h)
 			}
 			live[i] = nil
 		case op < 54:
@@ -332,13 +302,13 @@ func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 	}
 	for i, h := range heaps {
 		for _, b := range live[i] {
-			b.unwrap(t, h)
+			b.Unwrap(t, h)
 		}
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 	for chunk := range chunks {
 		for unit := chunk; unit < chunk+2<<20; unit += span.UnitSize {
-			if n := resident(t, unit, span.UnitSize); n != 0 && span.Find(unit).LoadTag() == 0 {
+			if n := testheap.Resident(t, unit, span.UnitSize); n != 0 && span.Find(unit).LoadTag() == 0 {
 				t.Errorf("%d bytes of a unit that is free are resident", n)
 			}
 		}
@@ -346,12 +316,12 @@ func useUnits(t *testing.T, heaps []*Heap, atOnce, huge bool) {
 }
 
 // touchAll writes to each page of the block at p, and fills it.
-func touchAll(p unsafe.Pointer, size int, seed uint64) handed {
+func touchAll(p unsafe.Pointer, size int, seed uint64) testheap.Handed {
 	for at := 0; at < size; at += int(osmem.PageSize) {
 		*(*byte)(unsafe.Add(p, at)) = 1
 	}
 	shadow.Fill(p, size, seed)
-	return handed{p, size, seed}
+	return testheap.Handed{P: p, Size: size, Seed: seed}
 }
 
 // TestLargeIsZero frees a block with a mapping that was written to, whose pages are kept. A
@@ -360,7 +330,7 @@ func touchAll(p unsafe.Pointer, size int, seed uint64) handed {
 func TestLargeIsZero(t *testing.T) {
 	testheap.SetDecay(t, -1)
 	Trim()
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const size = span.OwnMapping + 5<<20
 	for range 2 {
 		p := h.Malloc(size)
@@ -372,7 +342,7 @@ func TestLargeIsZero(t *testing.T) {
 			t.Errorf("%d bytes are idle; pages move: %v", span.Idle(), want)
 		}
 		q := h.Calloc(1, size)
-		if n := resident(t, uintptr(q), size); n > 1<<20 {
+		if n := testheap.Resident(t, uintptr(q), size); n > 1<<20 {
 			t.Errorf("%d bytes of Calloc are resident", n)
 		}
 		for i, b := range unsafe.Slice((*byte)(q), size) {
@@ -391,5 +361,5 @@ func TestLargeIsZero(t *testing.T) {
 		testcall.Want(t, shadow.Check(r, size, 4))
 		h.Free(r)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }

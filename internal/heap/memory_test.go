@@ -18,7 +18,7 @@ import (
 
 // TestDecay leaves memory idle. It goes back by itself, unless it is to stay.
 func TestDecay(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	testheap.SetDecay(t, 20*time.Millisecond)
 	for range 3 {
 		useSome(h)
@@ -56,9 +56,9 @@ func TestDecay(t *testing.T) {
 }
 
 // TestDecayBounds frees blocks of each kind. Their memory is idle as long as no timer has
-// ticked, and not testheap.Forever. Package span looks at how many ticks it takes.
+// ticked, and not for ever. Package span looks at how many ticks it takes.
 func TestDecayBounds(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	testheap.SetDecay(t, -1)
 	for _, size := range []int{100, 20_000, 500_000} {
 		p := h.Malloc(size)
@@ -80,24 +80,24 @@ func TestDecayBounds(t *testing.T) {
 
 // TestDecayKeepsBlocks lets memory decay next to blocks that are live.
 func TestDecayKeepsBlocks(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	testheap.SetDecay(t, time.Millisecond)
-	var kept []handed
+	var kept []testheap.Handed
 	for i := range 200 {
-		kept = append(kept, wrap(h, i*i, uint64(i)))
+		kept = append(kept, testheap.Wrap(h, i*i, uint64(i)))
 		useSome(h)
 	}
 	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	for _, b := range kept {
-		b.unwrap(t, h)
+		b.Unwrap(t, h)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestProducerConsumer has a goroutine that only allocates and one that only
 // frees. The heap does not grow from that.
 func TestProducerConsumer(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const n = 4096
 	rounds := testheap.HammerRounds(200)
 	full := make(chan []unsafe.Pointer)
@@ -105,7 +105,7 @@ func TestProducerConsumer(t *testing.T) {
 	go func() {
 		defer close(done)
 		for blocks := range full {
-			freeAll(h, blocks)
+			testheap.FreeAll(h, blocks)
 		}
 	}()
 	var peak, live int64
@@ -123,14 +123,14 @@ func TestProducerConsumer(t *testing.T) {
 	if most := live*5/4 + 4<<20; peak > most {
 		t.Errorf("at most %d bytes were live, and %d held", live, peak)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestCacheLimit frees more into every cache than it may hold.
 func TestCacheLimit(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	ways := []Allocator{h, h, h, h, l}
 	var most atomic.Int64
 	var wg sync.WaitGroup
@@ -142,7 +142,7 @@ func TestCacheLimit(t *testing.T) {
 				for range min(1000, 1<<20/size) {
 					blocks = append(blocks, a.Malloc(size))
 				}
-				freeAll(a, blocks)
+				testheap.FreeAll(a, blocks)
 				s := h.Stats()
 				if s.Cached > most.Load() {
 					most.Store(s.Cached)
@@ -169,7 +169,7 @@ func TestCacheLimit(t *testing.T) {
 func TestCacheRoom(t *testing.T) {
 	testheap.WithRate(t, 0)  // it looks at lists of blocks that are not sampled
 	testheap.SetDecay(t, -1) // a cache that rests would be taken
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	var most int64
 	for range 8 {
 		var blocks []unsafe.Pointer
@@ -198,7 +198,7 @@ func TestCachedPair(t *testing.T) {
 	testheap.WithRate(t, 0)  // it counts calls, of which a sample is one
 	testheap.SetDecay(t, -1) // a cache that rests would be taken
 	for _, full := range []bool{false, true} {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		l := h.NewLocal()
 		pair := func(c int) {
 			if full && l.k != nil {
@@ -231,7 +231,7 @@ func TestCachedPair(t *testing.T) {
 			}
 		}
 		l.Destroy()
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 }
 
@@ -241,7 +241,7 @@ func TestCachedPair(t *testing.T) {
 func TestCacheRoomLeft(t *testing.T) {
 	testheap.WithRate(t, 0)  // it looks at lists of blocks that are not sampled
 	testheap.SetDecay(t, -1) // a cache that rests would be taken
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	const n = 1000
 	least := sizeclass.Of(256)
 	var live, free []unsafe.Pointer
@@ -259,7 +259,7 @@ func TestCacheRoomLeft(t *testing.T) {
 			}
 		}
 	}
-	freeAll(l, free)
+	testheap.FreeAll(l, free)
 	l.empty()
 	h.reclaim()
 	held := h.Stats().Held
@@ -268,7 +268,7 @@ func TestCacheRoomLeft(t *testing.T) {
 		for range n {
 			blocks = append(blocks, l.Malloc(int(sizeclass.Classes[c].Size)))
 		}
-		freeAll(l, blocks)
+		testheap.FreeAll(l, blocks)
 		blocks = blocks[:0]
 	}
 	for round := 0; round < 8; round++ {
@@ -291,17 +291,17 @@ func TestCacheRoomLeft(t *testing.T) {
 	if s := h.Stats(); s.Held != held {
 		t.Errorf("the heap has grown from %d to %d bytes", held, s.Held)
 	}
-	freeAll(l, live)
+	testheap.FreeAll(l, live)
 }
 
 // TestHollow leaves free blocks among live ones, lets the heap grow, which may
 // take the memory of the free ones, and asks for zeroes.
 func TestHollow(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	for _, size := range []int{4096, 8192, 9000, 12_288, 16_000, 20_480, 32_768} {
-		var live, blocks []handed
+		var live, blocks []testheap.Handed
 		for i := range 60 {
-			b := wrap(h, size, uint64(i))
+			b := testheap.Wrap(h, size, uint64(i))
 			if i%2 == 0 {
 				live = append(live, b)
 			} else {
@@ -309,22 +309,22 @@ func TestHollow(t *testing.T) {
 			}
 		}
 		for _, b := range blocks {
-			b.unwrap(t, h)
+			b.Unwrap(t, h)
 		}
-		large := []handed{wrap(h, 3<<20, 1), wrap(h, 5<<20, 2)} // grow
+		large := []testheap.Handed{testheap.Wrap(h, 3<<20, 1), testheap.Wrap(h, 5<<20, 2)} // grow
 		for range 40 {
 			p := h.Calloc(1, size)
 			if err := shadow.Zero(p, size); err != nil {
 				t.Fatalf("size %d: %v", size, err)
 			}
 			shadow.Fill(p, h.UsableSize(p), 3)
-			live = append(live, handed{p, size, 3})
+			live = append(live, testheap.Handed{P: p, Size: size, Seed: 3})
 		}
 		for _, b := range append(live, large...) {
-			b.unwrap(t, h)
+			b.Unwrap(t, h)
 		}
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestFewerPs fills the caches of several Ps and then takes the Ps away. What
@@ -334,15 +334,15 @@ func TestFewerPs(t *testing.T) {
 	const ps = 4
 	before := runtime.GOMAXPROCS(ps)
 	defer runtime.GOMAXPROCS(before)
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	testwait.Until(t, "several Ps have a cache", func() bool {
-		onAllPs(ps, func() {
+		testheap.OnAllPs(ps, func() {
 			for range 100 {
 				var blocks [50]unsafe.Pointer
 				for i := range blocks {
 					blocks[i] = h.Malloc(1000)
 				}
-				freeAll(h, blocks[:])
+				testheap.FreeAll(h, blocks[:])
 			}
 		})
 		return h.Stats().Caches >= 2
@@ -354,5 +354,5 @@ func TestFewerPs(t *testing.T) {
 		t.Errorf("one P runs: %+v", s)
 	}
 	h.Free(p)
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }

@@ -36,8 +36,8 @@ func migrate() bool {
 func TestMigration(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(4))
 	testheap.SetDecay(t, 0) // so that the heap asks often
-	h := newHeap(t, Options{})
-	m := migration{h: h, blocks: make(chan handed, 64)}
+	h := NewHeap(t, Options{})
+	m := migration{h: h, blocks: make(chan testheap.Handed, 64)}
 	hop := func(osmem.Op, uintptr) error {
 		if migrate() {
 			m.within.Add(1)
@@ -61,16 +61,16 @@ func TestMigration(t *testing.T) {
 	}
 	close(m.blocks)
 	for b := range m.blocks {
-		b.unwrap(t, h)
+		b.Unwrap(t, h)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // A migration is a heap, blocks on their way between goroutines, and how often one of
 // them was on another P than before.
 type migration struct {
 	h               *Heap
-	blocks          chan handed
+	blocks          chan testheap.Handed
 	between, within atomic.Int64
 }
 
@@ -91,10 +91,10 @@ func (m *migration) run(t *testing.T, r *rand.Rand, rounds int) {
 		if i%8 == 0 {
 			size = large + r.IntN(span.UnitSize)
 		}
-		b := wrap(m.h, size, r.Uint64())
+		b := testheap.Wrap(m.h, size, r.Uint64())
 		m.step()
 		if i%5 == 0 {
-			b.p = m.h.Realloc(b.p, size+size/4)
+			b.P = m.h.Realloc(b.P, size+size/4)
 			m.step()
 		}
 		select {
@@ -103,7 +103,7 @@ func (m *migration) run(t *testing.T, r *rand.Rand, rounds int) {
 			b = <-m.blocks
 		default:
 		}
-		b.unwrap(t, m.h)
+		b.Unwrap(t, m.h)
 		if i%50 == 0 {
 			m.step()
 			m.h.Trim()
@@ -118,7 +118,7 @@ func TestMovedInRefill(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	const size = 100
 	for range testheap.HammerRounds(100) {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		cl := &h.classes[sizeclass.Of(size)]
 		var locked, began, ended atomic.Bool
 		done := make(chan unsafe.Pointer)
@@ -150,7 +150,7 @@ func TestMovedInRefill(t *testing.T) {
 		}
 		h.Free(mine)
 		h.Free(other)
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 		if t.Failed() {
 			return
 		}
@@ -167,7 +167,7 @@ func TestCacheOfEachP(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	const ps = 3
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(ps))
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	for _, size := range []int{16, 500, 3000} {
 		testwait.Until(t, "each P has its own block back", func() bool {
 			var freed, got [ps]unsafe.Pointer
@@ -177,7 +177,7 @@ func TestCacheOfEachP(t *testing.T) {
 				}
 			}
 			var place atomic.Int32
-			onAllPs(ps, func() {
+			testheap.OnAllPs(ps, func() {
 				i := place.Add(1) - 1
 				h.Free(h.Malloc(size)) // a cache, with blocks
 				freed[i] = h.Malloc(size)
@@ -199,5 +199,5 @@ func TestCacheOfEachP(t *testing.T) {
 	if s := h.Stats(); s.Caches > int64(most) {
 		t.Errorf("%d Ps: %+v", ps, s)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }

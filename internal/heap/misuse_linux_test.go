@@ -27,7 +27,7 @@ func countMapsReads(t *testing.T) {
 	was := openMaps
 	openMaps = func() (io.ReadCloser, error) { opened++; return was() }
 	defer func() { openMaps = was }()
-	h, other := newHeap(t, Options{}), newHeap(t, Options{})
+	h, other := NewHeap(t, Options{}), NewHeap(t, Options{})
 	checked := newCheckedHeap(t, Options{Check: CheckBlocks})
 	freed, live, foreign, large := h.Malloc(64), h.Malloc(64), other.Malloc(64), h.Malloc(100_000)
 	h.Free(freed)

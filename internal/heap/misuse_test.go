@@ -40,7 +40,7 @@ func foreignWords(addr uintptr) string {
 
 // returnedMapping returns an address in a mapping that a heap has given back.
 func returnedMapping(t *testing.T) uintptr {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p := h.Malloc(int(span.OwnMapping))
 	if p == nil {
 		t.Fatal("no memory")
@@ -52,7 +52,7 @@ func returnedMapping(t *testing.T) uintptr {
 
 // TestForeignPointers gives the heap what no heap gave out, or what one has given back.
 func TestForeignPointers(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	returned := returnedMapping(t)
 	if words := foreignWords(returned); words != "a heap has given back" {
 		t.Fatalf("the record of a mapping that a heap has given back: %s", words)
@@ -81,7 +81,7 @@ func TestForeignPointers(t *testing.T) {
 				words = append(words, "a small number")
 			}
 			if round == 0 || i%4 == 0 {
-				mustAccuseAll(t, h, l, addr, words...)
+				MustAccuseAll(t, h, l, addr, words...)
 			}
 		}
 		for _, p := range []*uint64{&onGoHeap[0], &onGoHeap[499]} {
@@ -90,13 +90,13 @@ func TestForeignPointers(t *testing.T) {
 			if words[0] == "it is not from a heap" && span.FindChunk(uintptr(unsafe.Pointer(p))) == 0 {
 				words = append(words, "Go pointer")
 			}
-			mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(p)), words...)
+			MustAccuseAll(t, h, l, uintptr(unsafe.Pointer(p)), words...)
 		}
 		for _, addr := range []uintptr{uintptr(unsafe.Pointer(globalPtr)), mapped, mapped + 16, returned} {
-			mustAccuseAll(t, h, l, addr, foreignWords(addr))
+			MustAccuseAll(t, h, l, addr, foreignWords(addr))
 		}
-		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&global[16])), "it is not from a heap")
-		mustAccuseAll(t, h, l, uintptr(unsafe.Pointer(unsafe.StringData(text))), "it is not from a heap")
+		MustAccuseAll(t, h, l, uintptr(unsafe.Pointer(&global[16])), "it is not from a heap")
+		MustAccuseAll(t, h, l, uintptr(unsafe.Pointer(unsafe.StringData(text))), "it is not from a heap")
 
 		// A stack moves when it grows, so this pointer is passed on as one.
 		stack := unsafe.Pointer(&onStack)
@@ -133,13 +133,13 @@ func TestFreeMeetsWatcher(t *testing.T) {
 
 // TestOtherHeapsBlock gives a heap what another one gave out.
 func TestOtherHeapsBlock(t *testing.T) {
-	h, other := newHeap(t, Options{}), newHeap(t, Options{})
+	h, other := NewHeap(t, Options{}), NewHeap(t, Options{})
 	l := h.NewLocal()
 	defer l.Destroy()
 	for _, size := range []int{0, 16, 1000, 30_000, 100_000, span.OwnMapping} {
 		p := other.Malloc(size)
 		for _, off := range []uintptr{0, 1, 16} {
-			mustAccuseAll(t, h, l, uintptr(p)+off, "belongs to another heap")
+			MustAccuseAll(t, h, l, uintptr(p)+off, "belongs to another heap")
 		}
 		if size > 0 {
 			*(*byte)(p)++ // it is still there
@@ -150,14 +150,14 @@ func TestOtherHeapsBlock(t *testing.T) {
 
 // TestInsideOfBlock gives a heap pointers into its own blocks.
 func TestInsideOfBlock(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	for _, size := range []int{16, 100, 1000, 5000, 32768, 40_000, 100_000, 1_000_000, span.OwnMapping + 1} {
 		p := h.Malloc(size)
 		block := fmt.Sprintf("inside the block at %#x (%d bytes)", uintptr(p), h.UsableSize(p))
 		usable := h.UsableSize(p)
 		for _, off := range []int{1, 2, 3, 4, 8, 15, 16, 17, 32, usable / 2, usable - 16, usable - 1, span.UnitSize, span.UnitSize + 16} {
 			if off > 0 && off < usable {
-				mustAccuseAll(t, h, l, uintptr(p)+uintptr(off), block, fmt.Sprintf("%d bytes after its start", off))
+				MustAccuseAll(t, h, l, uintptr(p)+uintptr(off), block, fmt.Sprintf("%d bytes after its start", off))
 			}
 		}
 		h.Free(p)
@@ -167,7 +167,7 @@ func TestInsideOfBlock(t *testing.T) {
 // TestBadSizes gives sizes and alignments that no block can have: panics where
 // the number makes no sense, nil where it is only too large.
 func TestBadSizes(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	const least, most = -1 << (bits.UintSize - 1), 1<<(bits.UintSize-1) - 1
 
 	for _, size := range []int{-1, -16, least, least + 1} {
@@ -183,18 +183,18 @@ func TestBadSizes(t *testing.T) {
 			"Local.Calloc":        func() { l.Calloc(1, size) },
 			"GoodSize":            func() { GoodSize(size) },
 		} {
-			mustAccuse(t, op, 0, f, "negative")
+			MustAccuse(t, op, 0, f, "negative")
 		}
 	}
 	for _, align := range []int{0, -1, 3, 24, 4097, -16, least, most} {
-		mustAccuse(t, "Heap.AlignedMalloc", 0, func() { h.AlignedMalloc(16, align) }, "power of two")
-		mustAccuse(t, "Local.AlignedMalloc", 0, func() { l.AlignedMalloc(16, align) }, "power of two")
+		MustAccuse(t, "Heap.AlignedMalloc", 0, func() { h.AlignedMalloc(16, align) }, "power of two")
+		MustAccuse(t, "Local.AlignedMalloc", 0, func() { l.AlignedMalloc(16, align) }, "power of two")
 	}
-	mustAccuse(t, "NewHeap", 0, func() { _, _ = New(Options{Limit: -1}) }, "negative")
+	MustAccuse(t, "NewHeap", 0, func() { _, _ = New(Options{Limit: -1}) }, "negative")
 
 	p := h.Malloc(100)
-	mustAccuse(t, "Heap.Realloc", uintptr(p), func() { h.Realloc(p, -1) }, "negative")
-	mustAccuse(t, "Heap.TryRealloc", uintptr(p), func() { _, _ = h.TryRealloc(p, -1) }, "negative")
+	MustAccuse(t, "Heap.Realloc", uintptr(p), func() { h.Realloc(p, -1) }, "negative")
+	MustAccuse(t, "Heap.TryRealloc", uintptr(p), func() { _, _ = h.TryRealloc(p, -1) }, "negative")
 
 	for _, size := range []int{most, most - 1, most - 4095, most - 65536} {
 		if q := h.Malloc(size); q != nil {
@@ -227,7 +227,7 @@ func TestBadSizes(t *testing.T) {
 
 // TestFreeNil frees nothing, in every way.
 func TestFreeNil(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	l := h.NewLocal()
 	h.Free(nil)
 	l.Free(nil)
@@ -247,11 +247,11 @@ func TestFreeNil(t *testing.T) {
 func TestZeroHeap(t *testing.T) {
 	const says = "not made by"
 	var h Heap
-	mustAccuse(t, "Heap.Malloc", 0, func() { h.Malloc(1) }, says)
-	mustAccuse(t, "Heap.Calloc", 0, func() { h.Calloc(1, 1) }, says)
-	mustAccuse(t, "Heap.Free", 0, func() { h.Free(unsafe.Pointer(&global)) }, says)
-	mustAccuse(t, "Heap.Owns", 0, func() { h.Owns(nil) }, says)
-	mustAccuse(t, "Heap.Trim", 0, func() { h.Trim() }, says)
-	mustAccuse(t, "Heap.Destroy", 0, func() { _ = h.Destroy() }, says)
-	mustAccuse(t, "Heap.NewLocal", 0, func() { h.NewLocal() }, says)
+	MustAccuse(t, "Heap.Malloc", 0, func() { h.Malloc(1) }, says)
+	MustAccuse(t, "Heap.Calloc", 0, func() { h.Calloc(1, 1) }, says)
+	MustAccuse(t, "Heap.Free", 0, func() { h.Free(unsafe.Pointer(&global)) }, says)
+	MustAccuse(t, "Heap.Owns", 0, func() { h.Owns(nil) }, says)
+	MustAccuse(t, "Heap.Trim", 0, func() { h.Trim() }, says)
+	MustAccuse(t, "Heap.Destroy", 0, func() { _ = h.Destroy() }, says)
+	MustAccuse(t, "Heap.NewLocal", 0, func() { h.NewLocal() }, says)
 }

@@ -12,7 +12,7 @@ import (
 // TestOnLimitRealloc has a Realloc that leaves the block in place, because there is no memory.
 func TestOnLimitRealloc(t *testing.T) {
 	told := 0
-	h := newHeap(t, Options{Limit: 260 << 10, OnLimit: func(size int, err error) { told++ }})
+	h := NewHeap(t, Options{Limit: 260 << 10, OnLimit: func(size int, err error) { told++ }})
 	p := h.Malloc(220 << 10)
 	if p == nil {
 		t.Fatal("refused")
@@ -32,7 +32,7 @@ func TestOnLimitRealloc(t *testing.T) {
 func TestOnLimitCounts(t *testing.T) {
 	for _, check := range []CheckLevel{CheckNone, CheckStacks} {
 		var told []int
-		h := newHeap(t, Options{Limit: 300 << 10, Check: check})
+		h := NewHeap(t, Options{Limit: 300 << 10, Check: check})
 		h.onLimit = func(size int, err error) {
 			h.limitTold.Store(0) // as if a second had passed
 			told = append(told, size)
@@ -73,7 +73,7 @@ func TestOnLimitDestroys(t *testing.T) {
 		func(h *Heap, p unsafe.Pointer) { h.Realloc(p, 500<<10) },
 	} {
 		var h *Heap
-		h = newHeap(t, Options{Limit: 300 << 10, OnLimit: func(size int, err error) {
+		h = NewHeap(t, Options{Limit: 300 << 10, OnLimit: func(size int, err error) {
 			testcall.Want(t, h.DestroyAll())
 		}})
 		testwait.Return(t, "a request", func() { f(h, h.Malloc(100_000)) })
@@ -85,7 +85,7 @@ func TestOnLimitPanics(t *testing.T) {
 	for _, check := range []CheckLevel{CheckNone, CheckStacks} {
 		var h *Heap
 		what := errors.New("what OnLimit panics with")
-		h = newHeap(t, Options{Limit: 300 << 10, Check: check, OnLimit: func(size int, err error) {
+		h = NewHeap(t, Options{Limit: 300 << 10, Check: check, OnLimit: func(size int, err error) {
 			if p := h.Malloc(400 << 10); p != nil {
 				t.Error("not refused")
 			}

@@ -11,7 +11,7 @@ import (
 // TestPreconditions calls each function that wants a multiple of something with what is none, and
 // wants a panic that names it.
 func TestPreconditions(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	size := 2 * osmem.PageSize
 	large := h.Malloc(int(span.UnitSize + osmem.PageSize))
 	defer h.Free(large)

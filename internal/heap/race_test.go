@@ -321,7 +321,7 @@ func TestRaceOfCheckedDestroy(t *testing.T) {
 	for name, destroy := range map[string]func(h *Heap, blocks []unsafe.Pointer) error{
 		"in use": func(h *Heap, _ []unsafe.Pointer) error { return h.DestroyAll() },
 		"quarantine": func(h *Heap, blocks []unsafe.Pointer) error {
-			freeAll(h, blocks)
+			testheap.FreeAll(h, blocks)
 			return h.Destroy()
 		},
 	} {
@@ -372,7 +372,7 @@ func TestRaceOfSamples(t *testing.T) {
 							for i := range 100 {
 								blocks = append(blocks, h.Malloc(32_000-i*16))
 							}
-							freeAll(h, blocks)
+							testheap.FreeAll(h, blocks)
 						})
 					}
 				}

@@ -40,7 +40,7 @@ func TestReallocToMapping(t *testing.T) {
 		{"sparse, room for both, refused", true, room + both, testheap.ErrRefused, true, true},
 		{"sparse, room for both, lost", true, room + both, osmem.ErrLost, true, true},
 	} {
-		h := newHeap(t, Options{Limit: row.limit})
+		h := NewHeap(t, Options{Limit: row.limit})
 		Trim() // or the block may have pages of others
 		p := h.Malloc(from)
 		content := unsafe.Slice((*byte)(p), from)
@@ -83,7 +83,7 @@ func TestReallocToMapping(t *testing.T) {
 			}
 		}
 		h.Free(q)
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestReallocToMapping(t *testing.T) {
 // has the system refuse the memory behind it. Its pages are copied then: those of units do not move.
 func TestReallocShrunkMapping(t *testing.T) {
 	const from, to = 2*span.UnitSize + 1, 4 * span.UnitSize
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	p := h.Malloc(span.OwnMapping)
 	shadow.Fill(p, from, 5)
 	if q := h.Realloc(p, from); q != p {
@@ -99,7 +99,7 @@ func TestReallocShrunkMapping(t *testing.T) {
 	}
 	first := h.Malloc(to)
 	h.Free(h.Malloc(to)) // there are units, not at the start of a region
-	defer mustHoldNothing(t, h)
+	defer MustHoldNothing(t, h)
 	defer h.Free(first)
 	refused := func(op osmem.Op, size uintptr) error {
 		if op == osmem.OpCommit && size < to {
@@ -119,7 +119,7 @@ func TestReallocShrunkMapping(t *testing.T) {
 
 // TestLargeSizes allocates up to several GiB, of which it touches the ends.
 func TestLargeSizes(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	most := 33
 	if ^uintptr(0)>>32 == 0 {
 		most = 28
@@ -145,14 +145,14 @@ func TestLargeSizes(t *testing.T) {
 			h.Free(p)
 		}
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // BenchmarkCalloc allocates zeroed blocks and frees them.
 func BenchmarkCalloc(b *testing.B) {
 	for _, size := range []int{16, 64, 1024} {
 		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
-			h := newHeap(b, Options{})
+			h := NewHeap(b, Options{})
 			for b.Loop() {
 				h.Free(h.Calloc(1, size))
 			}
@@ -176,8 +176,8 @@ func TestReallocAlone(t *testing.T) {
 		{"room for one", whole + cacheBytes, true},
 		{"room for less", whole + cacheBytes - 1, false},
 	} {
-		h := newHeap(t, Options{Limit: row.limit})
-		makeRoom(t, h, 4)
+		h := NewHeap(t, Options{Limit: row.limit})
+		MakeRoom(t, h, 4)
 		p := h.Malloc(size)
 		*(*byte)(unsafe.Add(p, size-1)) = 7
 		held := h.Stats().Held
@@ -198,11 +198,11 @@ func TestReallocAlone(t *testing.T) {
 			t.Errorf("%s: the contents changed", row.name)
 		}
 		h.Free(p)
-		mustAccuse(t, "Heap.Free", uintptr(p), func() { h.Free(p) })
-		mustHoldNothing(t, h)
+		MustAccuse(t, "Heap.Free", uintptr(p), func() { h.Free(p) })
+		MustHoldNothing(t, h)
 	}
-	h := newHeap(t, Options{})
-	makeRoom(t, h, 2)
+	h := NewHeap(t, Options{})
+	MakeRoom(t, h, 2)
 	p, behind := h.Malloc(size), h.Malloc(size)
 	if uintptr(behind) != uintptr(p)+span.UnitSize {
 		t.Fatalf("blocks at %p and %p are not neighbours", p, behind)
@@ -220,11 +220,11 @@ func TestReallocAlone(t *testing.T) {
 	if to := h.resizeLarge(span.Find(uintptr(p)), uintptr(p), osmem.RoundPage(larger), true); to != 0 {
 		t.Errorf("the block at %p, which is free, grew at %#x", p, to)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 
 	// A unit that a heap with a CheckLevel has filled is not taken for filled when the block has grown.
-	checked := newHeap(t, Options{Check: CheckBlocks, Quarantine: 1})
-	makeRoom(t, h, 4)
+	checked := NewHeap(t, Options{Check: CheckBlocks, Quarantine: 1})
+	MakeRoom(t, h, 4)
 	r := checked.Malloc(size)
 	checked.Free(r)
 	checked.checked.empty()
@@ -249,7 +249,7 @@ func TestReallocAloneFree(t *testing.T) {
 		larger := span.OwnMapping - int(osmem.PageSize)
 		testheap.WithRate(t, 0)  // a sampled block is copied
 		testheap.SetDecay(t, -1) // the Local keeps its cache
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		l := h.NewLocal()
 		defer l.Destroy()
 		l.Free(l.Malloc(size))
@@ -306,7 +306,7 @@ func TestReallocFreed(t *testing.T) {
 				testheap.SetDecay(t, 0)
 				testheap.WithRate(t, 0)
 				guard.SetRate(c.guard)
-				h := newHeap(t, c.o)
+				h := NewHeap(t, c.o)
 				p := h.Malloc(c.size)
 				var rest unsafe.Pointer
 				asked := 0

@@ -61,7 +61,7 @@ func mustHaveBodies(t *testing.T, h *Heap, p unsafe.Pointer, size int) {
 func TestRealloc(t *testing.T) {
 	const unit, own = span.UnitSize, span.OwnMapping
 	testheap.WithRate(t, 0) // a sampled block is copied
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	for _, row := range []struct {
 		name   string
 		sizes  []int
@@ -84,18 +84,18 @@ func TestRealloc(t *testing.T) {
 		{"within a mapping", []int{own, own + 4096, own + own/2, own}, 3},
 		{"mapping that shrinks", []int{span.RegionSize, own, 3 * unit}, 2},
 	} {
-		makeRoom(t, h, 10)
+		MakeRoom(t, h, 10)
 		if stayed := reallocs(t, h, row.sizes...); stayed < row.stayed {
 			t.Errorf("%s: stayed %d times where it was, want %d", row.name, stayed, row.stayed)
 		}
-		mustHoldNothing(t, h)
+		MustHoldNothing(t, h)
 	}
 }
 
-// makeRoom takes all runs of less than n free units from the regions, so that
+// MakeRoom takes all runs of less than n free units from the regions, so that
 // the next block lies where there is room behind it. They come back when the
 // test ends.
-func makeRoom(t *testing.T, h *Heap, n int) {
+func MakeRoom(t *testing.T, h *Heap, n int) {
 	filler, err := New(Options{})
 	testcall.Must(t, err)
 	t.Cleanup(func() { filler.DestroyAll() })
@@ -107,13 +107,13 @@ func makeRoom(t *testing.T, h *Heap, n int) {
 		}
 		run = append(run, p)
 	}
-	freeAll(filler, run)
+	testheap.FreeAll(filler, run)
 }
 
 // TestReallocGrowsMapping makes a block larger than the address space of its
 // mapping, over and over.
 func TestReallocGrowsMapping(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	const own = span.OwnMapping
 	sizes := []int{own}
 	for n := own; n < 5*span.RegionSize; n = n*3/2 + 12_345 {
@@ -123,21 +123,21 @@ func TestReallocGrowsMapping(t *testing.T) {
 		sizes = sizes[:4]
 	}
 	reallocs(t, h, sizes...)
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestReallocTail makes a large block smaller. The memory behind it belongs to no block
 // then, and the next block lies there.
 func TestReallocTail(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	const before, after = 8 * span.UnitSize, 3 * span.UnitSize
-	makeRoom(t, h, 8)
+	MakeRoom(t, h, 8)
 	p := h.Malloc(before)
 	if q := h.Realloc(p, after); q != p {
 		t.Fatalf("a block of %d bytes at %p was moved to %p to have %d", before, p, q, after)
 	}
 	for off := uintptr(after); off < before; off += span.UnitSize {
-		mustAccuseAll(t, h, l, uintptr(p)+off, "given back")
+		MustAccuseAll(t, h, l, uintptr(p)+off, "given back")
 	}
 	if q := h.Malloc(before - after); uintptr(q) != uintptr(p)+after {
 		t.Errorf("%d bytes at %p are free, and the next block is at %p", before-after, unsafe.Add(p, after), q)
@@ -149,7 +149,7 @@ func TestReallocTail(t *testing.T) {
 
 // TestReallocBlocked lets a block grow that another one follows.
 func TestReallocBlocked(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	var blocks []unsafe.Pointer
 	for range 5 {
 		p := h.Malloc(span.UnitSize)
@@ -167,12 +167,12 @@ func TestReallocBlocked(t *testing.T) {
 		}
 		h.Free(p)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestReallocRandom makes a few blocks random sizes, among each other.
 func TestReallocRandom(t *testing.T) {
-	h, l := newHeapAndLocal(t, Options{})
+	h, l := NewHeapAndLocal(t, Options{})
 	var live shadow.Set
 	r := rand.New(rand.NewPCG(1, 2))
 	var blocks [20]unsafe.Pointer
@@ -198,13 +198,13 @@ func TestReallocRandom(t *testing.T) {
 		*p = q
 	}
 	testcall.Want(t, live.CheckAll(osmem.Pointer))
-	freeAll(h, blocks[:])
+	testheap.FreeAll(h, blocks[:])
 }
 
 // TestReallocFails asks for what cannot be had.
 func TestReallocFails(t *testing.T) {
 	const limit = 1 << 20
-	h := newHeap(t, Options{Limit: limit})
+	h := NewHeap(t, Options{Limit: limit})
 	for _, size := range []int{100, 10_000, 100_000} {
 		p := h.Malloc(size)
 		shadow.Fill(p, size, 3)
@@ -218,7 +218,7 @@ func TestReallocFails(t *testing.T) {
 		}
 		h.Free(p)
 	}
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }
 
 // TestReallocUnderLimit lets a block grow to more than half of the limit. Where its pages
@@ -227,7 +227,7 @@ func TestReallocUnderLimit(t *testing.T) {
 	const mib, own = 1 << 20, span.OwnMapping
 	const region = span.RegionSize // address space of a mapping is whole regions
 	limit := int64(region + region/2)
-	h, l := newHeapAndLocal(t, Options{Limit: limit})
+	h, l := NewHeapAndLocal(t, Options{Limit: limit})
 	// With all caches empty.
 	most := int(limit-int64(unitsOf(uintptr(limit)))*recordBytes-8*cacheBytes) &^ int(osmem.PageSize-1)
 	for _, row := range []struct {
@@ -248,7 +248,7 @@ func TestReallocUnderLimit(t *testing.T) {
 			for range 1000 {
 				blocks = append(blocks, h.Malloc(1000))
 			}
-			freeAll(h, blocks)
+			testheap.FreeAll(h, blocks)
 			before := h.Stats()
 			q, err := realloc(p, row.to)
 			works := row.moves && (osmem.CanMove() || row.from < own)
@@ -276,7 +276,7 @@ func TestReallocUnderLimit(t *testing.T) {
 // does. Then the limit has to have room for both blocks.
 func TestReallocWithoutRemap(t *testing.T) {
 	const region = span.RegionSize
-	h := newHeap(t, Options{Limit: 3 * region})
+	h := NewHeap(t, Options{Limit: 3 * region})
 	p := h.Malloc(region)
 	shadow.Fill(p, region, 4)
 	refused := func(op osmem.Op, size uintptr) error {
@@ -298,5 +298,5 @@ func TestReallocWithoutRemap(t *testing.T) {
 	testcall.Must(t, err)
 	testcall.Want(t, shadow.Check(q, region, 4))
 	h.Free(q)
-	mustHoldNothing(t, h)
+	MustHoldNothing(t, h)
 }

@@ -21,7 +21,7 @@ func TestSettleEnds(t *testing.T) {
 		{4, 128, 512},
 		{16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16 << 10, 32 << 10},
 	} {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		rounds := func(n int) {
 			for range n {
 				for _, size := range sizes {
@@ -61,7 +61,7 @@ func TestHasBlocks(t *testing.T) {
 // a page is as long as the largest blocks of a span.
 func TestConsolidateReleasesPages(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	size := int(max(releasePagesFrom, osmem.PageSize) * 2)
 	whole := size <= sizeclass.MaxSize // a block has a page for itself
 	size = min(size, sizeclass.MaxSize)
@@ -73,7 +73,7 @@ func TestConsolidateReleasesPages(t *testing.T) {
 			freed = append(freed, p)
 		}
 	}
-	freeAll(h, freed)
+	testheap.FreeAll(h, freed)
 	h.consolidate(nil)
 	cl := &h.classes[sizeclass.Of(size)]
 	zeroed, other := 0, 0
@@ -90,14 +90,14 @@ func TestConsolidateReleasesPages(t *testing.T) {
 	if gives := whole && !osmem.DecommitRevokes; gives && (zeroed == 0 || other != 0) || !gives && zeroed != 0 {
 		t.Errorf("%d of %d free blocks have given their pages back", zeroed, zeroed+other)
 	}
-	freeAll(h, kept)
+	testheap.FreeAll(h, kept)
 }
 
 // TestEmptyCachesOnce has two goroutines empty the caches at the same time. The one that comes second does
 // not stop the world.
 func TestEmptyCachesOnce(t *testing.T) {
 	testheap.WithRate(t, 0) // a sampled block is in no cache
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	h.Free(h.Malloc(64))
 	if !h.hasCached() {
 		return // with CHEAP_CHECK
@@ -120,7 +120,7 @@ func TestEmptyCachesOnce(t *testing.T) {
 // a list with a damaged block stays as it is.
 func TestListsAreOrdered(t *testing.T) {
 	testheap.WithRate(t, 0) // sampled blocks lie elsewhere
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	defer h.DestroyAll()
 	if h.checked != nil {
 		return // the quarantine decides on the order
@@ -133,7 +133,7 @@ func TestListsAreOrdered(t *testing.T) {
 		}
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(freed), func(i, j int) { freed[i], freed[j] = freed[j], freed[i] })
-	freeAll(h, freed)
+	testheap.FreeAll(h, freed)
 	h.consolidate(nil) // all are in the lists of their spans
 
 	s, damaged := span.Find(uintptr(freed[0])), block.At(uintptr(freed[0]))
@@ -162,7 +162,7 @@ func TestListsAreOrdered(t *testing.T) {
 // TestCarveTouchesPages carves blocks of a span. In fresh memory they begin in one page; in memory that has its pages
 // they are as many as are wanted.
 func TestCarveTouchesPages(t *testing.T) {
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	defer h.DestroyAll()
 	c := sizeclass.Of(64)
 	cl := &h.classes[c]

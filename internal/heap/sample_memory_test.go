@@ -62,7 +62,7 @@ type sampledLoad struct {
 func (l sampledLoad) measure(t *testing.T) {
 	testheap.SetDecay(t, -1) // nothing is given back beside what samples give back
 	testheap.WithRate(t, sample.DefaultRate)
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	defer h.DestroyAll()
 	blocks := make([]unsafe.Pointer, 0, l.live/l.from)
 	before := goHeap()
@@ -117,7 +117,7 @@ func TestBurstOfFrees(t *testing.T) {
 		testheap.SetDecay(t, -1)
 		testheap.WithRate(t, 64<<10)
 		old := sample.SetGuardRate(1)
-		h := newHeap(t, Options{Name: uniqueName(t)})
+		h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 		guarded := make([]unsafe.Pointer, 20)
 		for i := range guarded {
 			guarded[i] = h.Malloc(16 << 10)
@@ -172,7 +172,7 @@ func idleOfSampled(t *testing.T, h *Heap) (n int64) {
 	span.Walk(func(s *span.Span, tag uintptr) {
 		c := tag & span.KindMask &^ span.KindSampled
 		if tag>>span.KindBits == h.id && tag&span.KindSampled != 0 && c < sizeclass.Count {
-			n += int64(resident(t, s.Base, sizeclass.Classes[c].SpanBytes()))
+			n += int64(testheap.Resident(t, s.Base, sizeclass.Classes[c].SpanBytes()))
 		}
 	})
 	if all := h.sampled.Load(); all != nil {

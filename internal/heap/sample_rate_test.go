@@ -17,7 +17,7 @@ import (
 // caches never run out, while the rate changes. Each must notice.
 func TestSampleRateChanges(t *testing.T) {
 	testheap.WithRate(t, 0)
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	l := h.NewLocal()
 	for range 1000 {
 		h.Free(h.Malloc(64))
@@ -28,21 +28,21 @@ func TestSampleRateChanges(t *testing.T) {
 	}
 	for range 3 {
 		sample.SetRate(1)
-		before := sampledIn(h, "")
+		before := testheap.SampledIn(h.Name(), "")
 		for range 10 {
 			h.Free(h.Malloc(64))
 			l.Free(l.Malloc(64))
 		}
-		if got := sampledIn(h, ""); got.Allocs-before.Allocs != 20 {
+		if got := testheap.SampledIn(h.Name(), ""); got.Allocs-before.Allocs != 20 {
 			t.Errorf("at rate 1 %v of 20 blocks are sampled", got.Allocs-before.Allocs)
 		}
 		sample.SetRate(0)
-		before = sampledIn(h, "")
+		before = testheap.SampledIn(h.Name(), "")
 		for range 10 {
 			h.Free(h.Malloc(64))
 			l.Free(l.Malloc(64))
 		}
-		if got := sampledIn(h, ""); got.Allocs != before.Allocs {
+		if got := testheap.SampledIn(h.Name(), ""); got.Allocs != before.Allocs {
 			t.Errorf("at rate 0 %v blocks are sampled", got.Allocs-before.Allocs)
 		}
 	}
@@ -54,7 +54,7 @@ func TestSampleRateChanges(t *testing.T) {
 func TestSampleRateRaces(t *testing.T) {
 	testheap.WithRate(t, 0)
 	testheap.SetDecay(t, -1) // a cache that rests would be taken, with its counts
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	var loops sync.WaitGroup
 	quit := make(chan struct{})
 	for range 4 {
@@ -92,7 +92,7 @@ func TestSampleRateRaces(t *testing.T) {
 func TestSampleGaps(t *testing.T) {
 	const size, rate, samples = 96, 2000, 20000
 	testheap.WithRate(t, rate)
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	p := 1 - math.Exp(-float64(size)/rate)
 	const bins = 20
 	var gaps [bins]float64
@@ -143,7 +143,7 @@ func TestSampleWeights(t *testing.T) {
 func sampleWeights(t *testing.T) {
 	const rate = 8 << 10
 	testheap.WithRate(t, rate)
-	h, l := newHeapAndLocal(t, Options{Name: uniqueName(t)})
+	h, l := NewHeapAndLocal(t, Options{Name: testheap.UniqueName(t)})
 	for _, size := range []int{16, 64, 300, 1000, 5000, 20_000, 32 << 10, 50 << 10} {
 		n := max(1000, 10_000_000/size)
 		for i := range n {

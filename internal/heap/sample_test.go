@@ -1,13 +1,12 @@
-package heap
+package heap_test
 
 import (
-	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
@@ -15,42 +14,11 @@ import (
 	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
-// uniqueName returns a name for a heap whose samples are not to be counted with those of
-// another, also where a test runs several times.
-func uniqueName(t *testing.T) string { return fmt.Sprint(t.Name(), " ", heapIDs.Load()) }
-
-// sampledIn adds up the sites of a heap whose stacks have a function with that name; all of
-// them if it is "".
-func sampledIn(h *Heap, function string) (sum sample.Site) {
-	for _, s := range sample.Sites() {
-		if s.Heap != h.Name() || function != "" && !strings.Contains(stackText(s.PCs), function) {
-			continue
-		}
-		sum.Allocs += s.Allocs
-		sum.Frees += s.Frees
-		for i, n := range s.Lives {
-			sum.Lives[i].Blocks += n.Blocks
-		}
-	}
-	return sum
-}
-
-func stackText(pcs []uintptr) string {
-	var b strings.Builder
-	for frames := runtime.CallersFrames(pcs); ; {
-		f, more := frames.Next()
-		fmt.Fprintln(&b, f.Function)
-		if !more {
-			return b.String()
-		}
-	}
-}
-
 // TestEverySample samples every block, in each way to allocate one, of each size class and
 // of large sizes. Every count must be exact, and so must those of the heap.
 func TestEverySample(t *testing.T) {
 	testheap.WithRate(t, 1)
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	l := h.NewLocal()
 	ways := []struct {
 		name string
@@ -87,7 +55,7 @@ func TestEverySample(t *testing.T) {
 				clear(unsafe.Slice((*byte)(p), min(size, 1<<20)))
 				*(*byte)(p) = 1
 				if round == 0 { // there are samples of other tests to go through
-					if got := sampledIn(h, ""); got.Allocs != want || got.Frees != want-1 {
+					if got := testheap.SampledIn(h.Name(), ""); got.Allocs != want || got.Frees != want-1 {
 						t.Fatalf("%s(%d): %v allocated and %v freed, want %v and %v", w.name, size, got.Allocs, got.Frees, want, want-1)
 					}
 				}
@@ -98,7 +66,7 @@ func TestEverySample(t *testing.T) {
 			}
 		}
 	}
-	got := sampledIn(h, "TestEverySample")
+	got := testheap.SampledIn(h.Name(), "TestEverySample")
 	lives := 0.0
 	for _, n := range got.Lives {
 		lives += n.Blocks
@@ -116,7 +84,7 @@ func TestEverySample(t *testing.T) {
 // large ones that grow and shrink in place and by moving their pages.
 func TestSampledRealloc(t *testing.T) {
 	testheap.WithRate(t, 1)
-	h := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	p := h.Malloc(100)
 	for _, size := range []int{110, 60, 2000, 40 << 10, 90 << 10, 50 << 10, 1 << 20, span.OwnMapping, 2 * span.OwnMapping, span.OwnMapping + 5, 1 << 20, 10} {
 		fillAll(p, min(size, h.UsableSize(p)))
@@ -138,7 +106,7 @@ func TestSampledRealloc(t *testing.T) {
 		}
 	}
 	h.Free(p)
-	if got := sampledIn(h, ""); got.Allocs != got.Frees {
+	if got := testheap.SampledIn(h.Name(), ""); got.Allocs != got.Frees {
 		t.Errorf("%v allocated, %v freed", got.Allocs, got.Frees)
 	}
 }
@@ -160,7 +128,7 @@ func mustBeFull(t *testing.T, p unsafe.Pointer, n int) {
 // that would stay in their unit.
 func TestReallocSamples(t *testing.T) {
 	testheap.WithRate(t, 0)
-	h, l := newHeapAndLocal(t, Options{Name: uniqueName(t)})
+	h, l := NewHeapAndLocal(t, Options{Name: testheap.UniqueName(t)})
 	for name, realloc := range map[string]func(unsafe.Pointer, int) unsafe.Pointer{"Heap": h.Realloc, "Local": l.Realloc} {
 		for from, to := range map[int]int{100: 500, 33_000: 50_000} {
 			sample.SetRate(0)
@@ -169,10 +137,10 @@ func TestReallocSamples(t *testing.T) {
 			p := l.Malloc(from)
 			l.Free(l.Malloc(from))
 			fillAll(p, from)
-			before := sampledIn(h, "").Allocs
+			before := testheap.SampledIn(h.Name(), "").Allocs
 			sample.SetRate(1)
 			p = realloc(p, to)
-			if n := sampledIn(h, "").Allocs - before; n != 1 {
+			if n := testheap.SampledIn(h.Name(), "").Allocs - before; n != 1 {
 				t.Errorf("%s: from %d to %d bytes: %v samples, want 1", name, from, to, n)
 			}
 			mustBeFull(t, p, from)
@@ -184,8 +152,8 @@ func TestReallocSamples(t *testing.T) {
 // TestSampledMisuse frees sampled blocks wrongly.
 func TestSampledMisuse(t *testing.T) {
 	testheap.WithRate(t, 1)
-	h := newHeap(t, Options{Name: uniqueName(t)})
-	other := newHeap(t, Options{Name: uniqueName(t)})
+	h := NewHeap(t, Options{Name: testheap.UniqueName(t)})
+	other := NewHeap(t, Options{Name: testheap.UniqueName(t)})
 	for _, size := range []int{16, 100, 5000, 40 << 10} {
 		p := h.Malloc(size)
 		next := h.Malloc(size)
@@ -197,7 +165,7 @@ func TestSampledMisuse(t *testing.T) {
 		h.Free(next)
 		mustMisuse(t, func() { h.Free(next) })
 	}
-	if got := sampledIn(h, ""); got.Allocs != 8 || got.Frees != 8 {
+	if got := testheap.SampledIn(h.Name(), ""); got.Allocs != 8 || got.Frees != 8 {
 		t.Errorf("%v allocated, %v freed, want 8", got.Allocs, got.Frees)
 	}
 }

@@ -284,7 +284,7 @@ func TestTwoLists(t *testing.T) {
 // the block since the first look at it, and another heap has the memory.
 func TestOvertakenByFree(t *testing.T) {
 	for _, size := range []int{16, 1024, 32768, 1 << 20, span.OwnMapping} {
-		h, other := newHeap(t, Options{}), newHeap(t, Options{})
+		h, other := NewHeap(t, Options{}), NewHeap(t, Options{})
 		p := h.Malloc(size)
 		s := h.mustOwn("Heap.Free", uintptr(p))
 		h.Free(p)
@@ -304,13 +304,13 @@ func TestOvertakenByFree(t *testing.T) {
 		look("free")
 		h.Trim()
 		look("given back")
-		var blocks []handed
+		var blocks []testheap.Handed
 		for i := range 4 {
-			blocks = append(blocks, wrap(other, size, uint64(i)))
+			blocks = append(blocks, testheap.Wrap(other, size, uint64(i)))
 		}
 		look("of another heap")
 		for _, b := range blocks {
-			b.unwrap(t, other)
+			b.Unwrap(t, other)
 		}
 	}
 }

@@ -25,13 +25,13 @@ type twice struct {
 	live   []unsafe.Pointer // blocks of h; each is written to while it is here
 
 	other  *Heap
-	blocks []handed // of other
+	blocks []testheap.Handed // of other
 	seed   uint64
 }
 
 func newTwice(t *testing.T, size int, seed uint64) *twice {
 	testheap.SetDecay(t, -1) // freeTwice looks into a Local's cache, which would be taken if it is idle
-	w := &twice{t: t, r: rand.New(rand.NewPCG(seed, 1)), size: size, other: newHeap(t, Options{})}
+	w := &twice{t: t, r: rand.New(rand.NewPCG(seed, 1)), size: size, other: NewHeap(t, Options{})}
 	h, err := New(Options{})
 	testcall.Must(t, err)
 	w.h = h
@@ -132,17 +132,17 @@ func (w *twice) others() {
 	for range 400 {
 		if w.r.IntN(3) > 0 {
 			w.seed++
-			w.blocks = append(w.blocks, wrap(w.other, []int{w.size, 16, 512, 3000}[w.r.IntN(4)], w.seed))
+			w.blocks = append(w.blocks, testheap.Wrap(w.other, []int{w.size, 16, 512, 3000}[w.r.IntN(4)], w.seed))
 		} else if n := len(w.blocks); n > 0 {
 			i := w.r.IntN(n)
-			w.blocks[i].unwrap(w.t, w.other)
+			w.blocks[i].Unwrap(w.t, w.other)
 			w.blocks[i], w.blocks = w.blocks[n-1], w.blocks[:n-1]
 		}
 	}
 	w.write()
 	for _, b := range w.blocks {
-		if err := shadow.Check(b.p, b.size, b.seed); err != nil {
-			w.t.Fatalf("the other heap's block at %p of %d bytes: %v", b.p, b.size, err)
+		if err := shadow.Check(b.P, b.Size, b.Seed); err != nil {
+			w.t.Fatalf("the other heap's block at %p of %d bytes: %v", b.P, b.Size, err)
 		}
 	}
 }
@@ -150,13 +150,13 @@ func (w *twice) others() {
 // end frees everything.
 func (w *twice) end() {
 	for _, b := range w.blocks {
-		b.unwrap(w.t, w.other)
+		b.Unwrap(w.t, w.other)
 	}
 	for _, l := range w.locals {
 		w.accused(func() { l.Destroy() })
 	}
 	w.accused(func() { w.h.DestroyAll() })
-	mustHoldNothing(w.t, w.other)
+	MustHoldNothing(w.t, w.other)
 }
 
 // TestFreedTwice frees blocks of a heap twice at the same time, in a random order

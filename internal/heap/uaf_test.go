@@ -1,10 +1,11 @@
-package heap
+package heap_test
 
 import (
 	"slices"
 	"testing"
 	"unsafe"
 
+	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
@@ -16,7 +17,7 @@ import (
 func TestUseAfterFree(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	for _, size := range []int{8, 9, 16, 20, 32, 33, 48, 64, 65, 129, 255, 256} {
-		h := newHeap(t, Options{})
+		h := NewHeap(t, Options{})
 		l := h.NewLocal() // all free blocks are in one cache
 		const seen = sizeclass.Quantum
 		for off := range seen {
@@ -50,7 +51,7 @@ func TestUseAfterFree(t *testing.T) {
 			if found == nil || found.Addr != uintptr(p) {
 				t.Fatalf("%d bytes, byte %d was written to: %v", size, off, found)
 			}
-			freeAll(h, kept[:])
+			testheap.FreeAll(h, kept[:])
 		}
 		l.Destroy()
 		h.DestroyAll()

@@ -105,7 +105,7 @@ var imports = map[string][]string{
 	"internal/test/testcall":  {},
 	"internal/test/testchild": {"internal/test/testwait"},
 	"internal/test/testenv":   {},
-	"internal/test/testheap":  {"internal/watch/gcwatch", "internal/mem/osmem", "internal/watch/procfs", "internal/mem/race", "internal/watch/sample", "internal/mem/span", "internal/test/testcall", "internal/test/testchild", "internal/test/testwait"},
+	"internal/test/testheap":  {"internal/watch/gcwatch", "internal/mem/osmem", "internal/watch/procfs", "internal/mem/race", "internal/watch/sample", "internal/mem/span", "internal/test/shadow", "internal/test/testcall", "internal/test/testchild", "internal/test/testwait"},
 	"internal/test/testtrace": {},
 	"internal/test/testwait":  {},
 	"internal/repotest":       {},

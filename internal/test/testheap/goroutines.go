@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/watch/gcwatch"
@@ -100,4 +101,19 @@ func Collect() {
 	for n := gcwatch.Cycles(); !gcwatch.Walked(n); runtime.GC() {
 		gcwatch.Walk(n) // the report of the runtime may be lost
 	}
+}
+
+// OnAllPs calls f in n goroutines that run at the same time, so that each has a P of its own.
+func OnAllPs(n int32, f func()) {
+	var arrived atomic.Int32
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			arrived.Add(1)
+			for arrived.Load() < n { // not yielding, so each keeps its P
+			}
+			f()
+		})
+	}
+	wg.Wait()
 }

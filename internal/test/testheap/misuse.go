@@ -2,6 +2,7 @@ package testheap
 
 import (
 	"fmt"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"unsafe"
@@ -94,4 +95,19 @@ func MustAccuseAll[E Misuse, S Stats](t *testing.T, h interface {
 	if after := counts(h.Stats()); after.Blocks != before.Blocks || after.Bytes != before.Bytes || after.Mallocs != before.Mallocs {
 		t.Errorf("%#x has changed the counts from %+v to %+v", addr, before, after)
 	}
+}
+
+// FaultAt returns the address at which f faults, or 0.
+func FaultAt(t testing.TB, f func()) (addr uintptr) {
+	t.Helper()
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	v := testcall.Catch(f)
+	if v == nil {
+		return 0
+	}
+	fault, ok := v.(interface{ Addr() uintptr })
+	if !ok {
+		t.Fatalf("it panics with %v", v)
+	}
+	return fault.Addr()
 }
