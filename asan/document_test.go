@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// TestDocument runs the program of docs/memory.md that reads a freed block. What it prints has
+// TestDocument runs the program of docs/reference/attacks.md that reads a freed block. What it prints has
 // each line that the document shows, in this order, but for addresses, directories and the lines
 // that need a tool to be complete.
 func TestDocument(t *testing.T) {
@@ -21,7 +21,7 @@ func TestDocument(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text, err := os.ReadFile("../docs/memory.md")
+	text, err := os.ReadFile("../docs/reference/attacks.md")
 	if err != nil {
 		t.Fatal(err)
 	}

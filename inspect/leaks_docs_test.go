@@ -12,21 +12,15 @@ import (
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
-// TestLeaksDocument compares the part of docs/memory.md about owners with the programs that it
-// shows, and with what they print.
+// TestLeaksDocument compares README.md with the programs that it shows, and with what they print.
 func TestLeaksDocument(t *testing.T) {
 	if testenv.NoGo() {
 		return // it builds programs
 	}
-	page, err := os.ReadFile("../docs/memory.md")
+	page, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(page), "\n## Owners that are not closed\n")
-	if !ok {
-		t.Fatal("docs/memory.md has no part about owners")
-	}
-	section, _, _ = strings.Cut(section, "\n## ")
 	var outputs []string
 	suspects := run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", filepath.Join(t.TempDir(), "leaks.pb.gz"))
 	for _, out := range []string{forgottenTest(t), suspects} {
@@ -41,7 +35,7 @@ func TestLeaksDocument(t *testing.T) {
 		sources += string(text)
 	}
 	var shown []string
-	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(section, -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
 		switch lang, text := m[1], m[2]; lang {
 		case "go":
 			if !strings.Contains(sources, text) {
@@ -52,7 +46,7 @@ func TestLeaksDocument(t *testing.T) {
 		}
 	}
 	if !slices.Equal(shown, outputs) {
-		t.Errorf("docs/memory.md shows\n%s\nand the programs print\n%s", strings.Join(shown, "\n\n"), strings.Join(outputs, "\n\n"))
+		t.Errorf("README.md shows\n%s\nand the programs print\n%s", strings.Join(shown, "\n\n"), strings.Join(outputs, "\n\n"))
 	}
 }
 

@@ -31,7 +31,7 @@ var tableSpecs = []tableSpec{
 	},
 	{
 		name: "verdict", title: "Verdict",
-		about:  "What holds the memory. docs/memory.md has the rules.",
+		about:  "What holds the memory. docs/tools.md has the rules.",
 		labels: []string{"about"},
 		rows:   func(s *snapshot, emit func([]string, row)) { emit([]string{string(s.verdict.About)}, row{}) },
 		columns: []column{

@@ -20,7 +20,7 @@ import (
 	"github.com/cheapgo/cheap/internal/watch/guard"
 )
 
-// buildGuarded builds the program of docs/memory.md.
+// buildGuarded builds the program of docs/reference/attacks.md.
 func buildGuarded(t *testing.T, flags ...string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "guarded.exe")
@@ -170,21 +170,21 @@ func TestFaultIn(t *testing.T) {
 	}
 }
 
-// TestGuardDocument compares the part of docs/memory.md about guard pages with the program
+// TestGuardDocument compares the part of docs/reference/attacks.md about guard pages with the program
 // that it shows, and with what that prints.
 func TestGuardDocument(t *testing.T) {
 	if osmem.GoBacked || unmonitored(t) {
 		return
 	}
-	page, err := os.ReadFile("../docs/memory.md")
+	page, err := os.ReadFile("../docs/reference/attacks.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, ok := strings.Cut(string(page), "\n### Guard pages\n")
+	_, section, ok := strings.Cut(string(page), "\n## Guard pages\n")
 	if !ok {
-		t.Fatal("docs/memory.md has no part about guard pages")
+		t.Fatal("docs/reference/attacks.md has no part about guard pages")
 	}
-	section, _, _ = strings.Cut(section, "\n### ")
+	section, _, _ = strings.Cut(section, "\n## ")
 	source, err := os.ReadFile("testdata/guarded/main.go")
 	if err != nil {
 		t.Fatal(err)
@@ -207,6 +207,6 @@ func TestGuardDocument(t *testing.T) {
 		}
 	}
 	if !slices.Equal(shown, printed) {
-		t.Errorf("docs/memory.md shows\n%s\nand the program prints\n%s", strings.Join(shown, "\n\n"), strings.Join(printed, "\n\n"))
+		t.Errorf("docs/reference/attacks.md shows\n%s\nand the program prints\n%s", strings.Join(shown, "\n\n"), strings.Join(printed, "\n\n"))
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
-// A Verdict says in a sentence what holds the memory of the process, and what to do. docs/memory.md has
+// A Verdict says in a sentence what holds the memory of the process, and what to do. docs/tools.md has
 // the rules. Growth is told from earlier readings: those that were asked for, and those that [Handler] makes by itself.
 type Verdict struct {
 	About    string // what it is about, such as "malloc_free"; "nothing" if nothing stands out

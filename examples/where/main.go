@@ -1,4 +1,4 @@
-// Where is a server whose memory grows, for docs/memory.md.
+// Where is a server whose memory grows: see README.md.
 //
 //	go run . [-addr localhost:6060] [-fix] [-rate 2] [-growth 10s] [-seconds 0]
 //

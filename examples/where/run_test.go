@@ -113,24 +113,18 @@ func shape(line string) string {
 	return strings.TrimSpace(space.ReplaceAllString(line, " ")) + place
 }
 
-// TestDocument runs the commands of docs/memory.md about this program, and looks for the lines that it shows in what
-// they print.
+// TestDocument runs the commands of README.md, and looks for the lines that it shows in what they print.
 func TestDocument(t *testing.T) {
-	text, err := os.ReadFile("../../docs/memory.md")
+	document, err := os.ReadFile("README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, document, ok := strings.Cut(string(text), "\n## In your own program\n")
-	if !ok {
-		t.Fatal("docs/memory.md has no part about this program")
-	}
-	document, _, _ = strings.Cut(document, "\n## ")
 	page := start(t, build(t), quick...)
 	// A look at what the program allocates when it starts is no growth.
 	watch(t, page, intervals+1, 3*intervals, func(text string) bool { return strings.Contains(text, "allocated by") })
 	host := strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/debug/cheap/")
 	output, commands := "", 0
-	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(document, -1) {
+	for _, m := range regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(document), -1) {
 		switch text := m[2]; m[1] {
 		case "sh":
 			output = ""

@@ -1,4 +1,4 @@
-// The program of docs/memory.md for the address sanitizer: C reads a block that was freed.
+// The program of docs/reference/attacks.md for the address sanitizer: C reads a block that was freed.
 package main
 
 /*

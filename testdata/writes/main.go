@@ -1,4 +1,4 @@
-// The program of docs/memory.md. It has two mistakes, one for each argument.
+// The program of docs/reference/attacks.md. It has two mistakes, one for each argument.
 package main
 
 import (

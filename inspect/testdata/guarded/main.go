@@ -1,4 +1,4 @@
-// The program of docs/memory.md about guard pages. It makes the mistake that its argument
+// The program of docs/reference/attacks.md about guard pages. It makes the mistake that its argument
 // names.
 package main
 

@@ -1,4 +1,4 @@
-// Server is a program with two leaks, for docs/memory.md. It answers some requests, prints the
+// Server is a program with two leaks, for README.md of inspect. It answers some requests, prints the
 // suspects, and writes the profile to the file that is its argument.
 package main
 

@@ -63,7 +63,7 @@ func (r *Report) adviseMemory(m memoryTime, total float64) {
 	}
 	if malloc := m.malloc / total; malloc >= leastMemory {
 		a := Advice{
-			Site: "malloc and free of C, which C calls", Now: malloc, Expected: malloc, Open: true, Link: "docs/memory.md#which-library-which-call",
+			Site: "malloc and free of C, which C calls", Now: malloc, Expected: malloc, Open: true, Link: "docs/memory.md#in-your-own-program",
 			Text: "Module cmem, in the program, and `cheap record`, for a program as it is, say which functions of C allocate, how much, and which functions of Go have called them.",
 		}
 		if call := largest(m.below); call != "" {

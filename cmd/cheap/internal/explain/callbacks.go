@@ -146,7 +146,7 @@ func (r *Report) adviseCallbacks(b *callbacks, total float64) {
 		return
 	}
 	r.Advice = append(r.Advice, Advice{
-		Site: shortNames(slices.Sorted(maps.Keys(allocators))) + ", which C calls", Now: allocator, Link: "docs/memory.md#which-library-which-call",
+		Site: shortNames(slices.Sorted(maps.Keys(allocators))) + ", which C calls", Now: allocator, Link: "docs/memory.md#in-your-own-program",
 		Text:  "C allocates by functions of Go. Give C malloc, calloc, realloc and free themselves, as pointers to functions of C, or leave the allocator as it was. To count what C allocates, module cmem needs no callback.",
 		Basis: "the callbacks, and what these functions do beside the allocator of C",
 	})
