@@ -79,8 +79,8 @@ type Options struct {
 //	trim          POST calls [cheap.Trim]; not from the page of another site
 //
 // The page needs no other file and no network. To read it costs the program what [ReadVerdict]
-// costs, and, every ten seconds, what [WriteSuspects] costs. From Handler on, until nobody refers to what it has returned,
-// the program does so by itself after each interval of Options.Growth, so that the first one who asks gets the answer. The
+// costs, and, every ten seconds, what [WriteSuspects] costs. From the call of Handler until nobody refers to its result,
+// the program does so by itself after each interval of Options.Growth, so that the first request has the answer. The
 // list of mappings is read in half a percent of the time at most. In a program that imports module cmem, each interval costs
 // some 0.3 ms for each thousand stacks of the C heap as well.
 func Handler(o Options) http.Handler {

@@ -69,8 +69,8 @@ type Pool struct {
 	// all, or none in a pool of numbers.
 	addresses uintptr
 
-	// handled is a P that is known to be the type of a pointer, that of the first Handle[P]: the first word of an
-	// interface that holds a *P.
+	// handled is the type *P of the first Handle[P], of which it is known that P is a pointer type. It is the first
+	// word of an interface that holds a *P.
 	handled atomic.Uintptr
 
 	statsMu sync.Mutex // held by Stats
@@ -381,8 +381,8 @@ func (p *Pool) make(o *owner) error {
 	return err
 }
 
-// Stats are the counters of a [Pool] or a [Memory]. When they agree with one another
-// [cheap.Stats] says.
+// Stats are the counters of a [Pool] or a [Memory]. [cheap.Stats] says when they agree
+// with one another.
 type Stats struct {
 	Live      int64 // resources that are owned and not released, queued ones included
 	Bytes     int64 // sizes of the resources in Live and Made, in bytes

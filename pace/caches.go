@@ -28,19 +28,18 @@ import (
 //  3. The function of that cache runs on a goroutine of its own. press waits for 100 ms at most (grace). After that it
 //     asks another cache if it is urgent, or if the call takes more than a second.
 //  4. What is in use is compared with what was in use before the call. If less than half of what the function has
-//     returned is free, the rest may be garbage of Go: there is a collection, and the runtime gives back what is free.
-//     Before the next call, and then before every 16th, there is one too, so that garbage of others does not count.
-//     After a collection in vain twice as many are skipped each time.
-//  5. Steps 2 to 4 follow each other until half as much again as LeastRoom is free. Then no cache is asked until less
-//     than LeastRoom is free, so caches are not emptied and filled in turns. Where more than half of LeastRoom comes
-//     before caches have given, both are as much higher as that is more, but by half of LeastRoom at most
-//     (shortage.deep). Each call lets that fall.
+//     returned is free, the rest may be garbage of Go: a collection follows, and the runtime gives back what is free.
+//     A collection also precedes the next call, and then every 16th, so that garbage of others does not count.
+//     After each collection in vain twice as many collections are skipped as before.
+//  5. Steps 2 to 4 are repeated until one and a half times LeastRoom is free. Then no cache is asked until less than
+//     LeastRoom is free, so caches are not emptied and filled in turns. If more than half of LeastRoom is taken before
+//     caches have given anything, both bounds rise by the excess, by half of LeastRoom at most (shortage.deep). Each
+//     call lowers them again.
 //
 // A cache rests for 5 ms after a call, and longer if there was a collection. While there is no hurry, press waits for
-// the cache that has most; if it is urgent, it asks one that may be asked, but for no more than ends the hurry while one
-// that has more rests or is called: the memory will come from that one. After each call in vain
-// the cache rests twice as long as before, a second at most, or until a quarter more is needed. press does not wait for
-// that one.
+// the cache that has most. If it is urgent, press asks another one meanwhile, but only for what ends the hurry. After
+// each call in vain a cache rests twice as long as before, a second at most, or until a quarter more is needed. press
+// does not wait for such a cache.
 
 // A Share says how much of its memory a cache keeps when room is short, compared with other caches.
 type Share struct {
@@ -52,7 +51,8 @@ type Share struct {
 	Floor int64
 
 	// Held returns how many bytes the cache has. It runs where free does, before free is called and perhaps after
-	// that. A cache without Held is asked first, for a part of what is missing, by its Weight, also if it has nothing.
+	// that. A cache without Held is asked first, even if it has nothing, for the part of what is missing that its
+	// Weight says.
 	Held func() int64
 }
 
@@ -64,8 +64,8 @@ type Share struct {
 // Two caches may have the same name.
 //
 // Of several caches, the one is asked that has most beyond its floor, divided by its weight. A cache with a limit of its
-// own lets that fall in free, and rise slowly: one that fills again at once is asked all the time. OnPressure may be called
-// before Start, and a registration lasts beyond [Stop].
+// own lowers that limit in free, and raises it slowly: a cache that fills again at once is asked all the time. OnPressure
+// may be called before Start, and a registration lasts beyond [Stop].
 //
 // free runs on a goroutine of this package, never within a call that takes memory, and one call at a time for each
 // registration. It may allocate, close owners, and call C. Requests that it makes are refused at once if there is no
@@ -138,8 +138,8 @@ type cache struct {
 	least   int64         // how many needed bytes end the rest; noBound if the last call was not in vain
 	misses  int64         // how many calls in a row have freed little of what they were asked for, as far as is measured
 
-	// Of the call that runs: how many collections are still to be skipped, and how many after the next; and after how
-	// many calls in a row a collection has found what may be garbage of others.
+	// Only the call that runs uses these: how many collections are still to be skipped, how many after the next one in
+	// vain, and after how many calls in a row a collection has found what may be garbage of others.
 	skip, skips, doubts int
 }
 
@@ -167,8 +167,8 @@ const (
 type shortage struct {
 	short  bool  // less than LeastRoom was free, and half as much again is not free yet
 	need   int64 // bytes that caches are to free; 0 while a collection is about to free something
-	urgent int64 // as many of them as end the hurry: half of LeastRoom is not free, or requests wait; 0 if there is none
-	deep   int64 // how many bytes came in a shortage before caches had given, the most lately: see called
+	urgent int64 // as many of them as end the hurry, which is that half of LeastRoom is not free, or that requests wait; or 0
+	deep   int64 // the most bytes that lately came in a shortage before caches had given: see called
 }
 
 // find returns the shortage after a look that has found a space, where least is Options.LeastRoom.
@@ -458,8 +458,8 @@ func (p *pacer) freedSince(before taking) int64 {
 }
 
 // collectFreed has the runtime collect what a function has forgotten, and give back what is free in its heap, and
-// waits for the releases. It returns how long a cache rests for that: as long as MaxGCShare says; and by how many bytes
-// the heap of Go is smaller. A map that fills fast takes as much again at once, so that what is in use does not say it.
+// waits for the releases. It returns how long a cache rests for that, as MaxGCShare says, and by how many bytes the
+// heap of Go is smaller. What is in use does not say this: a map that fills fast takes as much again at once.
 func (p *pacer) collectFreed() (rest time.Duration, garbage int64) {
 	var r reader
 	before := r.read()

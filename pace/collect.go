@@ -93,17 +93,18 @@ func (p *pacer) collect() {
 // mark has the runtime do the mark phase of a collection that begins now. swept says that the sweep is over as well,
 // and took is about the processor time of the sweep, which is in no metric.
 //
-// runtime.GC calls Gosched for each span that it sweeps, and then until the last sweeper has ended: in a server of
-// images that was four fifths of the processor time of the process, and where goroutines compute, a turn of theirs
-// comes between any two spans. So mark allocates as much as makes the heap reach its goal. Nobody writes that object,
-// so it has no pages. The runtime sweeps in the background then.
+// runtime.GC calls Gosched for each span that it sweeps, and then until the last sweeper has ended. In a server of
+// images that took four fifths of the processor time of the process. Where goroutines compute, one of them gets a turn
+// between any two spans. So mark allocates an object that makes the heap reach its goal, and the runtime sweeps in the
+// background. Nobody writes to that object, so it has no pages.
 //
 // If a collection was under way already, no other one begins, and that one keeps what was allocated meanwhile: the
 // probe is still there. Then mark tries again.
 //
-// A request that has demanded the collection is refused if that finds nothing, so the sweep has to be over for
-// certain. So it has if the last collection has found nothing, as far as is known: goroutines at the bound wait until one
-// finds nothing. With the race detector nothing but its report begins the walk, so it has to come soon.
+// certain says that the sweep has to be over when mark returns: a request has demanded the collection, and is refused if
+// that finds nothing; or the last collection has found nothing, as far as is known, and goroutines at the bound wait
+// until one finds nothing for certain. With the race detector only the runtime's report of the end of the sweep begins the
+// walk, so the sweep has to be over as well.
 func mark(r *reader, certain bool) (swept bool, took time.Duration) {
 	for _, patience := range []time.Duration{time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
 		// The heap is at least as large as its live objects. Under a memory limit its goal changes all the time.
@@ -297,9 +298,9 @@ type stillness struct {
 }
 
 // longer is called at each look. It reports whether the stillness has been longer than d, and a drain has had
-// half of the looks that it makes in that time on a machine with nothing else to do. With fewer it is the
-// machine that has no time, and not the releases that are stuck: beside 16 busy processes a server was taken
-// for one that is stuck, and killed, because waits at the bound are short then.
+// half of the looks that it makes in that time on an idle machine. With fewer looks the machine is busy, and the
+// releases need not be stuck: beside 16 busy processes a server was taken for stuck, and killed, because waits at the
+// bound are short then.
 func (s *stillness) longer(d time.Duration, now time.Time) bool {
 	s.looks++
 	return now.Sub(s.since) > d && s.looks > int(d/(2*lookEach))
@@ -309,9 +310,9 @@ func (s *stillness) longer(d time.Duration, now time.Time) bool {
 // is not busy.
 const lookFirst, lookEach = 20 * time.Microsecond, time.Millisecond
 
-// soon is how long a drain waits for the runtime's report that a sweep is over before it helps, or if it is over,
-// before it walks; and late is how long it waits if it is over probably. If it is not, the report of its end has the
-// next walk begin.
+// A drain waits for the runtime's report that a sweep is over. After soon it begins the walk if it knows that the sweep
+// is over, and else helps to sweep. After late it begins the walk in any case: probably the sweep is over. If it is not,
+// the report of its end begins another walk.
 const soon, late = 200 * time.Microsecond, 5 * time.Millisecond
 
 // awaitCollection has collected called after the next collection, whatever starts it.

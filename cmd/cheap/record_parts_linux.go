@@ -50,7 +50,7 @@ const (
 	// A program may end, or take most of its memory, in its first moments.
 	partsAtFirst, partsFirst = time.Second, 10 * time.Millisecond
 
-	// partsShare is the share of the time for which the list of mappings is read, on a processor: one in so many.
+	// Reading the list of mappings may take one part in partsShare of the time of a processor.
 	partsShare = 20
 
 	// leastRecorded is how long a program has run when growth is told.
@@ -281,7 +281,7 @@ func (p *parts) lookForPrograms() {
 // mostStarted is how many programs the report names.
 const mostStarted = 4
 
-// leavesOut is unrecorded for who does not hold p.mu.
+// leavesOut is unrecorded for a caller that does not hold p.mu.
 func (p *parts) leavesOut() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -143,7 +143,7 @@ func (p *Process) NewBuilder(rate int) *Builder {
 	return b
 }
 
-// Profile returns the profile, those that hold the most first. The Builder must not be used
+// Profile returns the profile, the sites that hold the most first. The Builder must not be used
 // afterwards.
 func (b *Builder) Profile() (*profile.Profile, error) {
 	slices.SortStableFunc(b.p.Sample, func(x, y *profile.Sample) int { return cmp.Compare(y.Value[3], x.Value[3]) })

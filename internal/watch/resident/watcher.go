@@ -15,12 +15,12 @@ import (
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
-// A Watcher reads, and keeps the points by which growth is told. It starts nothing: what nobody asks
-// for costs nothing, and package inspect asks as long as a page is mounted. Its methods may be called from any
-// goroutine; calls wait for each other.
+// A Watcher reads the figures of the process, and keeps the points by which growth is told. It starts nothing by
+// itself; package inspect calls it as long as a page is mounted. Its methods may be called from any goroutine; calls
+// wait for each other.
 type Watcher struct {
 	mu      sync.Mutex // guards all that follows
-	history [2]History // of all readings, without their mappings, and of those that have mappings: these have other parts
+	history [2]History // of all readings, without their mappings; and of those with mappings, which have other parts
 	groups  *cgroups
 	opened  time.Time // when groups was opened
 	samples []metrics.Sample
@@ -71,13 +71,13 @@ type Options struct {
 	Sites bool
 
 	// Since is what Collections has returned before the caller has read anything, or 0. If a collection has run
-	// since then, Judge returns nil and keeps nothing: some figures are of before what it has released, and some
-	// of after that.
+	// since then, Judge returns nil and keeps nothing: some figures are from before its releases, and some from
+	// after them.
 	Since uint64
 
-	// Look says that it may look inside malloc, if that has taken less than one percent of the time so
-	// far. It takes the locks of malloc: 0.4 ms with 2 threads, 100 ms with many arenas and free blocks.
-	// Without it the numbers of the last look are taken.
+	// Look allows a look inside malloc, if looks have taken less than one percent of the time so far. A look
+	// takes the locks of malloc: 0.4 ms with 2 threads, 100 ms with many arenas and free blocks. Without it the
+	// numbers of the last look are taken.
 	Look bool
 }
 
@@ -114,14 +114,15 @@ func (w *Watcher) judge(o Options) (*Reading, Verdict) {
 	v := Judge(&plain, &w.history[0])
 	w.history[0].Add(plain.Point())
 	if r.Mappings != nil {
-		// More readings tell growth, and mappings tell more. Without both nobody knows that malloc is what grows.
+		// Growth is seen earlier without mappings, because there are more such readings; what is wrong otherwise is
+		// seen better with them. That malloc grows needs mappings, or module cmem.
 		if full := Judge(r, &w.history[1]); full.Grows() || !v.Grows() || v.About == AboutCGrows && !r.C.Known {
 			v = full
 		}
 		w.history[1].Add(r.Point())
 		w.full, w.fullAt = v, r.Time
 	} else if r.Time.Sub(w.fullAt) < w.stacks.interval()*3/2 && (w.full.Fault || !v.Fault) {
-		v = w.full // mappings tell more, and all are to say the same
+		v = w.full // all callers get the same verdict, and that with mappings knows more
 	}
 	w.stacks.named = v.About == AboutCGrows
 	return r, v
@@ -273,7 +274,7 @@ func (w *Watcher) readHolders(r *Reading) {
 	}
 }
 
-// Intervals is in how many intervals of module cmem, one after the other, a stack has grown that grows.
+// A stack counts as growing if it has grown in so many intervals of module cmem in a row.
 const Intervals = 6
 
 // usualInterval is how long an interval is, unless SetInterval says something else.
@@ -289,7 +290,7 @@ func (w *Watcher) SetInterval(d time.Duration) {
 }
 
 // Growing returns the stacks that grow, or, where the verdict is that C does, those that have grown lately. ended is
-// when the last interval ended. left is in which time the first stacks can be told to grow, 0 if they can.
+// when the last interval ended. left is the time until it can be told which stacks grow, or 0.
 func (w *Watcher) Growing() (g Growing, ended time.Time, left time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

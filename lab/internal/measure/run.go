@@ -142,16 +142,14 @@ func (r *run) share(g group) time.Duration {
 	return max(time.Duration(float64(left)*g.weight()/r.left), min(least, left))
 }
 
-// cheapRounds is the part of its share that a group may take for more rounds although its
-// preparations, such as a million objects, have taken all of it.
+// If the preparations of a group, such as a million objects, have taken all of its share, the
+// group may take one part in cheapRounds of the share for more rounds.
 const cheapRounds = 2
 
-// keptShare is the part of their share that the groups after one keep that takes longer
-// than its own.
+// If a group takes longer than its share, the groups after it keep this part of theirs.
 const keptShare = 0.75
 
-// free returns by which factor a group may exceed its share, at most: the groups after it
-// keep a part of theirs.
+// free returns by which factor a group may exceed its share, at most; see keptShare.
 func (r *run) free(g group, share time.Duration) float64 {
 	after := keptShare * float64(r.Budget) * (r.left - g.weight()) / (r.done + r.left)
 	return max((float64(r.Budget-r.clock.since(r.start))-after)/max(float64(share), 1), 1)
@@ -206,7 +204,7 @@ func (r *run) tell(u *unit, step string) {
 // the number that takes about each. It runs them once, so that caches are warm.
 //
 // A row with a number of operations of its own may be too long for the time that is
-// left. A small part of them shows it, to fits.
+// left. calibrate times a small part of them, and fits decides.
 func (u *unit) calibrate(ctx context.Context, each time.Duration, n int, fits func(time.Duration) error) error {
 	switch {
 	case u.row.NoGC && u.row.N == 0:

@@ -281,8 +281,8 @@ func (p *Place) replace(k *Kind, owner batch.Ref, value any) (number uintptr, se
 	return t.number, true
 }
 
-// put puts now in place of t, the present target of the number. A Hold has ended with the owner of
-// t, if that is closed: the owner of now has none. The caller holds table.mu.
+// put puts now in place of t, the present target of the number. If the owner of t is closed, the Hold
+// of t has ended, and now is not held. The caller holds table.mu.
 func (p *Place) put(t, now *Target) {
 	if t.over() {
 		table.release(t.cell.slot)
