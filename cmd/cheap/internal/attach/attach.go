@@ -331,8 +331,8 @@ func (t *Target) sleepers() (found []*sleeper, err error) {
 	return append(found, others...), nil
 }
 
-// isBehindCall reports whether the instruction before an address is a system call. It is not if the kernel is about to begin
-// the call again: then the address is that of the system call itself.
+// isBehindCall reports whether the instruction before an address is one that calls the system. It is none where the call is about
+// to begin again: the kernel has gone back to the instruction, and the thread may wait a moment on its way there.
 func isBehindCall(pid int, pc uint64) bool {
 	var code [syscallSize]byte
 	return read(pid, pc-syscallSize, code[:]) == len(code) && code == [...]byte{0x0f, 0x05}
@@ -346,8 +346,8 @@ func (t *Target) function(pc uint64) string {
 	return frames[len(frames)-1].Function
 }
 
-// look reports whether a stack is that of runtime.sysmon, and whether the runtime has begun it. If not, C has called the Go
-// code on it, and may hold locks.
+// look reports whether a stack is that of runtime.sysmon, and whether the runtime has begun it. Else Go code on it was called
+// back by C, which may hold locks.
 func (t *Target) look(sp uint64) (sysmon, ofRuntime bool) {
 	const words = 256
 	b := make([]byte, words*8)
@@ -369,7 +369,7 @@ func (t *Target) look(sp uint64) (sysmon, ofRuntime bool) {
 	return false, false
 }
 
-// hasRoom reports whether enough of a stack lies below the stack pointer. The stack of a goroutine is too short.
+// hasRoom reports whether enough of a stack lies below the stack pointer. That of a goroutine is too short.
 func hasRoom(all []mapping, sp uint64) bool {
 	for _, m := range all {
 		if sp >= m.from && sp < m.to {
