@@ -29,7 +29,10 @@ import (
 // reflect.DeepEqual of two values with a Handle or Number inside is false, unless one is a copy of
 // the other. It is false even if C would call the resources equal. A test should compare what C says
 // of them. Nothing that prints or compares values by reflection follows a Handle to its pool.
-type Handle[P any] struct{ owner }
+type Handle[P any] struct {
+	_ [0]*P // no conversion to a Handle of another type
+	owner
+}
 
 // Own makes h the owner of a resource of size bytes in pool, which is released after all copies
 // of h become unreachable, unless it is closed or disowned before. An estimate of the size is
@@ -191,7 +194,10 @@ type Integer interface {
 //	type Texture struct{ n own.Number[C.GLuint] }
 //
 // Any number may be a resource, 0 as well. Release gets it as a uintptr.
-type Number[N Integer] struct{ owner }
+type Number[N Integer] struct {
+	_ [0]*N // no conversion to a Number of another type, whose numbers may be smaller
+	owner
+}
 
 // Own makes n the owner of a resource of size bytes in pool; see [Handle.Own]. It panics
 // in a pool without Options.Numbers. On 32-bit systems it also panics if the number

@@ -11,7 +11,10 @@ import (
 
 // A Mem is a T in a block of a [Memory]. It is made by [NewMem]. Copies refer to the
 // same block. Methods may be called from any goroutine.
-type Mem[T any] struct{ block }
+type Mem[T any] struct {
+	_ [0]*T // no conversion to a Mem of another type, which may be larger
+	block
+}
 
 // NewMem returns a zeroed T, which is freed when the Mem is closed, or after it
 // becomes unreachable. NewMem panics if a T contains Go pointers, as [cheap.New]

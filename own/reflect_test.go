@@ -103,3 +103,18 @@ func TestEqualOwners(t *testing.T) {
 	}
 	runtime.KeepAlive(b)
 }
+
+// TestNoConversion has types with another underlying type each: a converted owner would read another type's resource.
+func TestNoConversion(t *testing.T) {
+	all := []reflect.Type{
+		reflect.TypeFor[Handle[*int32]](), reflect.TypeFor[Handle[*int64]](), reflect.TypeFor[Number[int32]](),
+		reflect.TypeFor[Number[int64]](), reflect.TypeFor[Mem[int32]](), reflect.TypeFor[Mem[int64]](), reflect.TypeFor[Bytes](), reflect.TypeFor[owner](),
+	}
+	for i, from := range all {
+		for k, to := range all {
+			if i != k && from.ConvertibleTo(to) {
+				t.Errorf("a %v can be converted to a %v", from, to)
+			}
+		}
+	}
+}
