@@ -21,9 +21,10 @@
 // # When a collection starts
 //
 // Without a limit the Go heap and the bytes that collections can release may grow together by as much as
-// GOGC allows for the heap alone, and by 64 MiB more: up to the bound. A collection starts so early that its
-// releases have run before the bound is reached: when half of the growth has come, or later if few bytes
-// come during a collection.
+// GOGC allows for the heap alone, and by what a collection is worth: 64 MiB, or two thirds of the live heap
+// if that is more, and twice that while collections free little. This is the bound. A collection starts so
+// early that its releases have run before the bound is reached: when half of the growth has come, or later
+// if few bytes come during a collection.
 //
 // With a limit of which half or more is free, a collection costs time, and what is dead costs room. It starts
 // when what is dead has taken as much room, for as long, as the processor time of a collection is worth:

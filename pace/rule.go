@@ -88,7 +88,7 @@ func (c *collector) aim(v view, s space) aim {
 
 // Why a collection is due when it is: see Stats.Why.
 const (
-	whyGOGC   = "no limit: the Go heap and what is reclaimable have grown together as GOGC allows, and by 64 MiB more"
+	whyGOGC   = "no limit: the Go heap and what is reclaimable have grown together as GOGC allows, and by what a collection is worth"
 	whyOff    = "GOGC is off and there is no limit"
 	whyPlenty = "half of the limit is free: what is dead has taken as much room, for as long, as a collection is worth"
 	whyLimit  = "less than half of the limit is free: its releases are to end before goroutines wait"
