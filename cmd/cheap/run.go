@@ -14,8 +14,8 @@ import (
 // The exit codes of the command.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // a program cannot be run, or a file cannot be read
-	exitUsage       = 2   // the arguments are wrong
+	exitFailed      = 1   // a page does not answer, or a report cannot be made or written
+	exitUsage       = 2   // the arguments are wrong: a file that they name cannot be read, or a program cannot be run
 	exitInterrupted = 130 // a shell reports the same for a program that SIGINT ended
 )
 
