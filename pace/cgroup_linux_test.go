@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/internal/watch/cgroup"
 )
@@ -139,32 +138,6 @@ func TestNeighbour(t *testing.T) {
 	g.read(see(r.read(), u))
 	if g.excess < 100*mib {
 		t.Errorf("this process has taken 150 MiB that nobody has declared: the excess is %d MiB", g.excess/mib)
-	}
-
-	// Where the charge is near the limit, what the kernel may drop is read again, sooner than the limit is.
-	m := u.(*cgroupUsage)
-	m.next = time.Now().Add(time.Hour)
-	used = limit
-	use()
-	const files, clean = "inactive_file 10000000\nactive_file 290000000\n", "file_mapped 50000000\nfile_dirty 20000000\nfile_writeback 1\n"
-	write("sys/fs/cgroup/a/db/memory.stat", files+"file_mapped 0\nfile_dirty 0\nfile_writeback 0\n")
-	write("sys/fs/cgroup/a/db/memory.current", "310000000")
-	for _, row := range []struct {
-		stat, min string
-		drops     int64
-	}{
-		{files + clean, "0", 229999999},
-		{files, "0", 10000000}, // a kernel that does not say what is mapped, or a sandbox
-		{files + clean, "100000000", 139999999},
-		{files + clean, "max", 0},
-		{"inactive_file 0\n", "0", 0},
-	} {
-		write("sys/fs/cgroup/a/memory.stat", row.stat)
-		write("sys/fs/cgroup/a/db/memory.min", row.min) // of which db may lose 10 MB more, which are of no file
-		m.groups[0].cache, m.groups[0].next = 1, time.Time{}
-		if n, _ := u.read(); n != limit-row.drops {
-			t.Errorf("%+v: %d bytes are used of %d", row, n, limit)
-		}
 	}
 
 	// The cgroup is gone. What is resident still counts.

@@ -31,75 +31,33 @@ func openProcessUsage(limit *atomic.Int64) usage {
 // A cgroupUsage is what the cgroups of the process are charged: its own, and all that contain that
 // one. Other processes may be in them as well.
 type cgroupUsage struct {
-	groups []*group
-	next   time.Time     // when limit and cache of each are read again
-	least  *atomic.Int64 // the smallest limit, 0 if there is none
-}
-
-// A group is a cgroup, which has files in version 1 or 2.
-type group struct {
-	usageFile, statFile *procfs.File
-	bound               *cgroup.Bound
-	dir                 cgroup.Dir
-
-	limit int64     // 0 if there is none
-	cache int64     // its charge for files that the kernel drops before it kills
-	next  time.Time // when cache is read again where the charge is near the limit: the kernel drops files there
+	*cgroup.Groups
+	least *atomic.Int64 // the smallest limit, 0 if there is none
 }
 
 // reread is the time after which a limit is read again: it may have been changed.
 const reread = 100 * time.Millisecond
 
-// readCache reads what the kernel may drop, in 2 % of the time at most.
-func (g *group) readCache() {
-	begin := time.Now()
-	g.cache = g.statFile.Read(g.dir.Droppable)
-	g.next = begin.Add(50 * time.Since(begin))
-}
-
 // openCgroupUsage returns the usage of the cgroups that have a limit, or nil, and an error if they cannot be
 // read. root is the root of the file system. least is set to the smallest limit.
 func openCgroupUsage(root string, least *atomic.Int64) (usage, error) {
-	m := &cgroupUsage{least: least}
 	if all, _ := procfs.Self(); all == 0 {
 		return nil, nil // another system
 	}
-	for _, dir := range cgroup.Dirs(root) {
-		g := &group{
-			usageFile: dir.Open(dir.Usage), bound: dir.OpenBound(), statFile: dir.Open("memory.stat"), dir: dir,
-		}
-		if g.usageFile != nil && g.bound != nil {
-			m.groups = append(m.groups, g)
-		}
-	}
-	if m.refresh(); m.least.Load() == 0 {
+	m := &cgroupUsage{cgroup.Open(root), least}
+	if _, limit := m.read(); limit == 0 {
 		return nil, cgroup.Unread(root)
 	}
 	return m, nil
-}
-
-func (m *cgroupUsage) refresh() {
-	least := int64(0)
-	for _, g := range m.groups {
-		if g.limit = g.bound.Read(g.limit); g.limit == 0 {
-			continue
-		}
-		g.readCache()
-		if least == 0 || g.limit < least {
-			least = g.limit
-		}
-	}
-	m.least.Store(least)
-	m.next = time.Now().Add(reread)
 }
 
 func (m *cgroupUsage) shared() bool { return true }
 
 // from returns the file that has a limit, or "".
 func (m *cgroupUsage) from(limit int64) string {
-	for _, g := range m.groups {
-		if g.limit == limit {
-			return g.bound.File()
+	for _, g := range m.List {
+		if g.Limit == limit {
+			return g.Bound.File()
 		}
 	}
 	return ""
@@ -107,26 +65,16 @@ func (m *cgroupUsage) from(limit int64) string {
 
 // read returns the figures of the cgroup that has least room.
 func (m *cgroupUsage) read() (used, limit int64) {
-	if time.Now().After(m.next) {
-		m.refresh()
-	}
-	for _, g := range m.groups {
-		if g.limit == 0 {
-			continue
-		}
-		charge := g.usageFile.Read(func(text []byte) int64 {
-			if len(text) == 0 {
-				all, _ := procfs.Self()
-				return all + g.cache // the file cannot be read: the cgroup is gone
-			}
-			return cgroup.Number(text)
-		})
-		if charge > g.limit-g.limit/16 && g.cache > 0 && time.Now().After(g.next) {
-			g.readCache()
-		}
-		if n := max(charge-g.cache, 0); limit == 0 || g.limit-n < limit-used {
-			used, limit = n, g.limit
+	g := m.Tightest(time.Now(), reread)
+	least := int64(0)
+	for _, k := range m.List {
+		if k.Limit != 0 && (least == 0 || k.Limit < least) {
+			least = k.Limit
 		}
 	}
-	return used, limit
+	m.least.Store(least)
+	if least == 0 {
+		return 0, 0
+	}
+	return g.Used(), g.Limit
 }

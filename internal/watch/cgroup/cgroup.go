@@ -8,6 +8,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
@@ -108,6 +109,93 @@ func (b *Bound) File() string {
 		return b.dir.Path + "/memory.high"
 	}
 	return b.dir.Path + "/" + b.dir.Limit
+}
+
+// Groups are the cgroup of the process and those that contain it, from the inside out, but for those whose charge
+// cannot be read. One goroutine at a time may use them.
+type Groups struct {
+	List []*Group
+	read time.Time // when limits were
+}
+
+// A Group is a cgroup, with what Tightest has read of it.
+type Group struct {
+	Dir   Dir
+	Bound *Bound
+	Stat  *procfs.File // memory.stat, or nil
+
+	Limit   int64 // 0 if there is none
+	Charged int64
+	cache   int64 // of Charged, what the kernel drops before it kills; 0 without a limit
+
+	usage *procfs.File
+	next  time.Time // when cache is read again where the charge is near the limit: the kernel drops files there
+}
+
+// Open opens the files of the cgroups. root is the root of the file system.
+func Open(root string) *Groups {
+	g := &Groups{}
+	for _, d := range Dirs(root) {
+		if usage := d.Open(d.Usage); usage != nil {
+			g.List = append(g.List, &Group{Dir: d, Bound: d.OpenBound(), Stat: d.Open("memory.stat"), usage: usage})
+		}
+	}
+	return g
+}
+
+// Tightest returns the cgroup that leaves the least room, the innermost one if none has a limit, or nil if there is
+// none. It reads what they are charged, and again those limits that it has read for the last time every ago.
+func (g *Groups) Tightest(now time.Time, every time.Duration) (least *Group) {
+	if now.Sub(g.read) >= every {
+		for _, k := range g.List {
+			k.readLimit(now)
+		}
+		g.read = now
+	}
+	for _, k := range g.List {
+		if k.Limit == 0 {
+			continue
+		}
+		if k.charge(); k.Charged > k.Limit-k.Limit/16 && k.cache > 0 && now.After(k.next) {
+			k.readCache(now)
+		}
+		if least == nil || k.Limit-k.Used() < least.Limit-least.Used() {
+			least = k
+		}
+	}
+	if least == nil && len(g.List) > 0 {
+		least = g.List[0]
+		least.charge()
+	}
+	return least
+}
+
+// Used returns the charge without what the kernel drops before it kills.
+func (g *Group) Used() int64 { return max(g.Charged-g.cache, 0) }
+
+func (g *Group) charge() {
+	g.Charged = g.usage.Read(func(text []byte) int64 {
+		if len(text) == 0 {
+			all, _ := procfs.Self()
+			return all + g.cache // the file cannot be read: the cgroup is gone
+		}
+		return Number(text)
+	})
+}
+
+func (g *Group) readLimit(now time.Time) {
+	if g.Limit = g.Bound.Read(g.Limit); g.Limit == 0 {
+		g.cache = 0
+		return
+	}
+	g.readCache(now)
+}
+
+// readCache reads what the kernel may drop, near the limit in 2 % of the time at most.
+func (g *Group) readCache(now time.Time) {
+	begin := time.Now()
+	g.cache = g.Stat.Read(g.Dir.Droppable)
+	g.next = now.Add(50 * time.Since(begin))
 }
 
 // Unread returns why the limits of cgroups cannot be read, or nil if they can: a sandbox such as gVisor may not
