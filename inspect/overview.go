@@ -103,7 +103,7 @@ func (s *snapshot) faults() (list []string) {
 	return list
 }
 
-// hints says which figures are not read.
+// hints says which figures are not read, and which allocators are in the program.
 func (s *snapshot) hints() (list []string) {
 	switch has, why := cmemState(); {
 	case why != "":
@@ -114,6 +114,11 @@ func (s *snapshot) hints() (list []string) {
 	}
 	if err := s.reading.Cgroup.Unread; err != nil && s.pace.Unread == nil {
 		list = append(list, fmt.Sprintf("The limit of the container, if there is one, cannot be read: %v.", err))
+	}
+	if m := s.reading.Mappings; m != nil {
+		for _, line := range m.Allocators {
+			list = append(list, capital(line)+".")
+		}
 	}
 	if s.allocated >= much && sample.Rate() == 0 {
 		list = append(list, "Stacks of the blocks of heaps are not recorded: inspect.SetRate(inspect.DefaultRate) does it from then on.")

@@ -101,6 +101,10 @@ func TestWarnings(t *testing.T) {
 			s:    snapshot{parts: c(resident.MallocAll, 100*mib), verdict: resident.Verdict{Do: "import module cmem, which tells it"}},
 		},
 		{
+			name: "an allocator", s: snapshot{reading: &resident.Reading{Mappings: &resident.Mappings{Allocators: []string{"jemalloc is in lib.so, as malloc"}}}},
+			want: []string{"Jemalloc is in lib.so, as malloc."},
+		},
+		{
 			name: "no stacks of blocks", s: snapshot{allocated: 20 * mib},
 			want: []string{"Stacks of the blocks of heaps are not recorded"},
 		},

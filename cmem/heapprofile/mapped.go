@@ -3,7 +3,9 @@ package heapprofile
 import (
 	"encoding/binary"
 	"os"
+	"slices"
 
+	"github.com/cheapgo/cheap/internal/page/symbols"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/google/pprof/profile"
 )
@@ -94,6 +96,42 @@ func residentPages(pages *os.File, from, to uint64) (n float64) {
 	}
 	return n
 }
+
+// Allocator returns the allocator by which a stack has come to memory of its own, if it is known: one that a library
+// brings, or one that was preloaded. "jemalloc (duckdb_je_)" has the prefix of its functions.
+func (p *Process) Allocator(s *Site) string {
+	var innermost *Mapping
+	for _, pc := range s.C {
+		if pc == 0 {
+			continue
+		}
+		m := mappingOf(p.Mappings, uint64(pc-1))
+		if name := symbols.AllocatorOf(m.function(uint64(pc - 1))); name != "" {
+			return name
+		}
+		if innermost == nil {
+			innermost = m
+		}
+	}
+	if innermost == nil || innermost.File == p.Program {
+		return "" // a program may have other functions that map memory
+	}
+	return innermost.allocator().Name
+}
+
+// Allocators says which allocators are in the files of a process, in a line for each.
+func (p *Process) Allocators() (lines []string) {
+	for i := range p.Mappings {
+		m := &p.Mappings[i]
+		if line := m.allocator().Line; line != "" && !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// allocator returns the allocator in the file.
+func (m *Mapping) allocator() symbols.Allocator { return symbols.AllocatorIn(m.File, nameOf(m.File)) }
 
 // NewMappedBuilder returns a Builder for stacks that have mapped memory. AddMapped adds them.
 func (p *Process) NewMappedBuilder(rate int) *Builder {

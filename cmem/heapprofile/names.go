@@ -104,17 +104,21 @@ func symbolsOf(file string, inode uint64) *symbols.Table {
 	key := fmt.Sprint(file, " ", inode)
 	t, ok := tables.m[key]
 	if !ok {
-		name := file
-		if file == Executable() {
-			name = "/proc/self/exe" // even if the file was replaced
-		}
-		t, _ = symbols.Read(name, false)
+		t, _ = symbols.Read(nameOf(file), false)
 		if tables.m == nil {
 			tables.m = map[string]*symbols.Table{}
 		}
 		tables.m[key] = t
 	}
 	return t
+}
+
+// nameOf returns the name by which a file is read.
+func nameOf(file string) string {
+	if file == Executable() {
+		return "/proc/self/exe" // even if the file was replaced
+	}
+	return file
 }
 
 // Executable returns the file of this program.

@@ -86,16 +86,6 @@ func (t *Table) Address(offset uint64) uint64 {
 	return at
 }
 
-// Find returns the name of the first function, by address, that match holds for, or "".
-func (t *Table) Find(match func(name string) bool) string {
-	for _, f := range t.functions {
-		if match(f.name) {
-			return f.name
-		}
-	}
-	return ""
-}
-
 // Next returns the name of the first function that begins behind an offset in the file, or "".
 func (t *Table) Next(offset uint64) string {
 	if _, i, ok := t.behind(offset); ok && i < len(t.functions) {

@@ -2,11 +2,14 @@ package symbols
 
 import (
 	"debug/elf"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -123,5 +126,40 @@ func TestAt(t *testing.T) {
 	}
 	if _, err := Read("/no/such/file", true); err == nil {
 		t.Error("no error of a file that is not there")
+	}
+}
+
+func TestAllocatorOf(t *testing.T) {
+	for function, want := range map[string]string{
+		"duckdb_je_pages_map": "jemalloc (duckdb_je_)", "je_malloc": "jemalloc", "_rjem_je_extent_alloc_mmap": "jemalloc (_rjem_je_)",
+		"_rjem_malloc": "jemalloc (_rjem_)", "_mi_os_alloc": "mimalloc", "mi_malloc": "mimalloc", "tc_malloc": "tcmalloc",
+		"_ZN8tcmalloc7SysAllocEm": "tcmalloc", "malloc": "", "project_map": "", "": "",
+	} {
+		if got := AllocatorOf(function); got != want {
+			t.Errorf("%q: %q, want %q", function, got, want)
+		}
+	}
+}
+
+// TestAllocatorIn has a library that ld makes of a text, whose linker keeps "malloc" as the end of another name.
+func TestAllocatorIn(t *testing.T) {
+	t.Parallel()
+	for i, row := range []struct{ text, want string }{
+		{"int a(void) { return 1; } int je_malloc;", ""},
+		{"void *malloc(unsigned long n); void *mi_malloc(unsigned long n) { return malloc(n); }", "mimalloc is in 1.so, beside malloc: what it maps is seen, and not its blocks"},
+		{"void *malloc(unsigned long n) { return 0; } void *x_je_malloc(unsigned long n) { return malloc(n); }", "jemalloc (x_je_) is in 2.so, as malloc"},
+		{"void *malloc(unsigned long n) { return 0; } void *cmem_malloc(void) { return 0; } void *je_malloc(void) { return 0; }", "jemalloc is in 3.so, beside malloc: what it maps is seen, and not its blocks"},
+	} {
+		file := filepath.Join(t.TempDir(), strconv.Itoa(i)+".so")
+		cc := exec.Command("cc", "-shared", "-fno-builtin", "-nostdlib", "-x", "c", "-o", file, "-")
+		cc.Stdin = strings.NewReader(row.text)
+		if out, err := cc.CombinedOutput(); errors.Is(err, exec.ErrNotFound) {
+			t.Skip("no C compiler")
+		} else if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		if got := AllocatorIn(file, file); got.Line != row.want {
+			t.Errorf("%q: %q, want %q", row.text, got.Line, row.want)
+		}
 	}
 }

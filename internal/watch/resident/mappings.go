@@ -23,6 +23,8 @@ type Mappings struct {
 	// Threads are those of the process, by who has begun them, the most first; nil if that was not read.
 	Threads []Threads
 
+	Allocators []string // a line for each file that has one, if that was read
+
 	stacks, files []procfs.Mapping // of threads, and of files, in the order of addresses
 }
 

@@ -3,11 +3,14 @@ package resident
 import (
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/page/symbols"
 )
 
 // ReadMappings sums the mappings of this process. The kernel makes the list while it is read, which
@@ -52,6 +55,18 @@ func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
 	if m != nil {
 		m.Arenas, m.Unread = int64(len(b.arenas)), b.unread
 		m.Threads = b.threads(m, p.Program, tasks)
+		for _, f := range m.files {
+			file, from := strings.TrimSuffix(f.Name, " (deleted)"), f.Name
+			if f.Name == p.Program {
+				from = "/proc/self/exe" // even if the file was replaced
+			}
+			if b.pid != os.Getpid() || !f.Exec {
+				continue // package heapprofile knows the files of a program that is recorded
+			}
+			if line := symbols.AllocatorIn(file, from).Line; line != "" && !slices.Contains(m.Allocators, line) {
+				m.Allocators = append(m.Allocators, line)
+			}
+		}
 		m.stacks, m.files = nil, nil
 	}
 	return m
