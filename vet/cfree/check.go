@@ -60,7 +60,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 				c.checkList(u, a, fate)
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
-			case use.C != "" && !exported(u) && !c.keptByPackage(u, use.Var):
+			case use.C != "" && !exported(u) && !c.keptByPackage(fate):
 				c.put(a, use)
 			}
 			return
@@ -110,23 +110,18 @@ func exported(u *uses.Unit) bool {
 	return ok && d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(l *ast.Comment) bool { return strings.HasPrefix(l.Text, "//export ") })
 }
 
-// keptByPackage reports whether a variable of the package gets a local one, such as a cache.
-func (c *checker) keptByPackage(u *uses.Unit, v types.Object) (found bool) {
-	u.Own(func(n ast.Node) {
-		s, ok := n.(*ast.AssignStmt)
-		if !ok || len(s.Lhs) != len(s.Rhs) {
-			return
-		}
-		for i, rhs := range s.Rhs {
-			lhs := s.Lhs[i]
+// keptByPackage reports whether a variable of the package gets what has a value, such as a cache.
+func (c *checker) keptByPackage(fate uses.Fate) bool {
+	return slices.ContainsFunc(slices.Concat(fate.Uses, fate.Inner), func(use uses.Use) bool {
+		s, ok := use.Node.(*ast.AssignStmt)
+		return ok && use.Role == uses.Keeps && slices.ContainsFunc(s.Lhs, func(lhs ast.Expr) bool {
 			if index, ok := lhs.(*ast.IndexExpr); ok {
 				lhs = index.X
 			}
 			to := c.pkg.ObjectOf(lhs)
-			found = found || c.pkg.ObjectOf(rhs) == v && to != nil && to.Parent() == c.pkg.Types.Scope()
-		}
+			return to != nil && to.Parent() == c.pkg.Types.Scope()
+		})
 	})
-	return found
 }
 
 // ofPool reports whether a unit is the function that makes the values of a sync.Pool.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"go/ast"
 	"go/types"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -163,6 +164,21 @@ func (c *checker) isCPointer(e ast.Expr) bool {
 	return false
 }
 
+// returnsCopy reports whether an expression is the address of a variable whose value the function returns: what the caller has is
+// another one, and keeps nothing alive.
+func (c *checker) returnsCopy(u *uses.Unit, e ast.Expr) bool {
+	addr, ok := ast.Unparen(e).(*ast.UnaryExpr)
+	if !ok {
+		return false
+	}
+	v, found := c.pkg.ObjectOf(addr.X), false
+	u.Own(func(n ast.Node) {
+		ret, ok := n.(*ast.ReturnStmt)
+		found = found || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && c.pkg.ObjectOf(e) == v })
+	})
+	return found
+}
+
 // findOwners finds the types whose values have finalizers or cleanups.
 func (c *checker) findOwners() {
 	for _, u := range c.units {
@@ -189,7 +205,7 @@ func (c *checker) findOwners() {
 					return true
 				})
 			}
-			if id, ok := call.Args[1].(*ast.Ident); ok && id.Name == "nil" {
+			if id, ok := call.Args[1].(*ast.Ident); ok && id.Name == "nil" || c.returnsCopy(u, call.Args[0]) {
 				return
 			}
 			if name := source.TypeName(c.pkg.Info.Types[call.Args[0]].Type); name != nil && name.Pkg() == c.pkg.Types {

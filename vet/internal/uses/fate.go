@@ -154,6 +154,8 @@ func (u *Unit) sources(v types.Object) []types.Object {
 				e = x.X
 			case *ast.StarExpr:
 				e = x.X
+			case *ast.BinaryExpr:
+				e = x.X // of an address as a number
 			case *ast.SelectorExpr:
 				e = x.X
 			case *ast.IndexExpr:

@@ -5,7 +5,8 @@ package right
 #include <stdlib.h>
 #include <stdio.h>
 #include "take.h"
-typedef struct { char *text; } entry;
+typedef struct { char *text, *label; } entry;
+typedef struct { entry *entries; } shelf;
 typedef void (*release)(void *);
 void say(const char *text);
 int number(const char *text, int n);
@@ -192,6 +193,19 @@ func cached(s string) *C.entry {
 	e.text = C.CString(s)
 	cache[s] = e
 	return e
+}
+
+var shelf = map[string]*C.shelf{}
+
+func shelved(names []string) {
+	s := &C.shelf{}
+	shelf["all"] = s
+	list := uintptr(C.malloc(C.size_t(len(names)) * C.sizeof_entry))
+	for i, name := range names {
+		e := (*C.entry)(unsafe.Pointer(list + uintptr(i)*C.sizeof_entry))
+		e.label = C.CString(name)
+	}
+	s.entries = (*C.entry)(unsafe.Pointer(list))
 }
 
 func elsewhere(s string) {

@@ -137,3 +137,14 @@ func (t *Tree) cleared() int {
 	t.ptr = nil
 	return int(C.bush_len(unsafe.Pointer(p)))
 }
+
+// A Copied has no finalizer: the variable in newCopied has one.
+type Copied struct{ ptr unsafe.Pointer }
+
+func newCopied(p unsafe.Pointer) Copied {
+	c := Copied{p}
+	runtime.SetFinalizer(&c, func(c *Copied) { C.bush_len(c.ptr) })
+	return c
+}
+
+func (c *Copied) len() int { return int(C.bush_len(c.ptr)) }
