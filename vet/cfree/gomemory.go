@@ -63,8 +63,8 @@ func (c *checker) checkGo(u *uses.Unit) {
 	if exported(u) {
 		for _, p := range u.Params() {
 			for _, a := range c.aliases(u, p) {
-				for _, id := range u.Idents(a.v) {
-					if t := c.touchOf(u, id, a); p != nil && t.how == "stored" && t.view {
+				for _, t := range a.touches {
+					if t.how == "stored" && t.view {
 						analyzer.Report(c.Pass, t.node, "after", "%s points into %s, which C may free when the callback returns", types.ExprString(t.obj), p.Name())
 					}
 				}
@@ -108,7 +108,7 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 	for {
 		e = c.pkg.Bare(e)
 		call, ok := e.(*ast.CallExpr)
-		if !ok || !c.isUnsafe(call) {
+		if !ok || !c.pkg.Unsafe(call) {
 			break
 		}
 		e = call.Args[0]
@@ -167,23 +167,13 @@ func (c *checker) inC(u *uses.Unit, e ast.Expr) bool {
 		return false
 	}
 	v := c.pkg.ObjectOf(x)
-	if v == nil || !u.Local(v) || len(c.pkg.Values(v)) != 1 {
-		return false
-	}
-	e = c.pkg.Values(v)[0]
-	for e != nil {
-		if _, name := c.pkg.Result(e); name != "" {
-			return c.pkg.Allocates(name)
-		}
-		e, _ = c.part(u, e)
-	}
-	return false
+	return v != nil && u.Local(v) && len(c.pkg.Values(v)) == 1 && !c.isObject(v.Type()) && len(c.made(u, v)) > 0
 }
 
 // stringData returns the text of a string of Go whose bytes an expression passes as a string of C, or "".
 func (c *checker) stringData(e ast.Expr) string {
 	call, ok := c.pkg.Bare(e).(*ast.CallExpr)
-	if !ok || types.ExprString(call.Fun) != "unsafe.StringData" || !c.isUnsafe(call) {
+	if !ok || types.ExprString(call.Fun) != "unsafe.StringData" || !c.pkg.Unsafe(call) {
 		return ""
 	}
 	for _, value := range append(c.pkg.Values(c.pkg.ObjectOf(call.Args[0])), call.Args[0]) {
@@ -212,7 +202,7 @@ func (c *checker) checkSize(u *uses.Unit, call *ast.CallExpr) {
 		return
 	}
 	for _, id := range u.Idents(v) {
-		if view, ok := u.Parent(id).(*ast.CallExpr); ok && c.isUnsafe(view) && len(view.Args) == 2 && view.Args[0] == id && types.ExprString(view.Args[1]) == text {
+		if view, ok := u.Parent(id).(*ast.CallExpr); ok && c.pkg.Unsafe(view) && len(view.Args) == 2 && view.Args[0] == id && types.ExprString(view.Args[1]) == text {
 			analyzer.Report(c.Pass, call, "size", "the block has %s bytes, and is used for %s elements: multiply by the size of one", text, text)
 			return
 		}

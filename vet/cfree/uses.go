@@ -16,80 +16,36 @@ import (
 
 // An alias is a variable with a pointer into memory that another one has.
 type alias struct {
-	v    types.Object
-	def  ast.Node // what gives it the pointer, nil for the variable itself
-	view bool     // it is a slice or a string over the memory
+	v       types.Object
+	def     ast.Node // what gives it the pointer, nil for the variable itself
+	view    bool     // it is a slice or a string over the memory
+	touches []touch
 }
 
-// part returns the expression that has the memory into which the value of e points: p in unsafe.Slice(p, n), (*T)(p), p[:n] and
-// &p.f. It is nil if e has another value. C functions whose result belongs to their argument count as well.
-func (c *checker) part(u *uses.Unit, e ast.Expr) (of ast.Expr, view bool) {
-	switch x := ast.Unparen(e).(type) {
-	case *ast.CallExpr:
-		switch name := c.pkg.C(x.Fun); {
-		case c.pkg.IsConversion(x) && !u.Copies(x):
-			return x.Args[0], false
-		case c.isUnsafe(x):
-			return x.Args[0], true
-		case name != "" && len(x.Args) > 0 && !c.pkg.IsConversion(x) && c.pkg.Declared(name).Borrowed():
-			return x.Args[0], false
-		}
-	case *ast.SliceExpr:
-		if star, ok := ast.Unparen(x.X).(*ast.StarExpr); ok {
-			return star.X, true
-		}
-		return x.X, true
-	case *ast.UnaryExpr:
-		if x.Op != token.AND {
-			break
-		}
-		switch of := ast.Unparen(x.X).(type) {
-		case *ast.IndexExpr:
-			return of.X, false
-		case *ast.SelectorExpr:
-			return of.X, false
-		}
-	}
-	return nil, false
+// A touch is a use of an alias.
+type touch struct {
+	id   *ast.Ident
+	node ast.Node
+	how  string // what it does with the memory, empty if it only looks at the pointer
+	view bool   // a slice or a string has the memory
+	obj  ast.Expr
 }
 
-func (c *checker) isUnsafe(call *ast.CallExpr) bool {
-	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	if !ok {
-		return false
-	}
-	b, ok := c.pkg.Info.Uses[sel.Sel].(*types.Builtin)
-	return ok && b.Name() != "Sizeof" && b.Name() != "Offsetof" && b.Name() != "Alignof"
-}
-
-// rootOf returns the variable with the memory into which an expression points, or nil.
-func (c *checker) rootOf(u *uses.Unit, e ast.Expr) (v types.Object, view bool) {
-	for e != nil {
-		if v, ok := c.pkg.ObjectOf(e).(*types.Var); ok {
-			return v, view
-		}
-		of, more := c.part(u, e)
-		e, view = of, view || more
-	}
-	return nil, false
-}
-
-// aliases returns a variable and those of the unit that point into its memory.
+// aliases returns a variable and those of the unit that point into its memory. A function of C whose result belongs to something else
+// returns such a pointer for its first argument.
 func (c *checker) aliases(u *uses.Unit, v types.Object) []alias {
 	list := []alias{{v: v}}
 	for i := 0; i < len(list) && i < 8; i++ {
-		u.Own(func(n ast.Node) {
-			s, ok := n.(*ast.AssignStmt)
-			if !ok || len(s.Lhs) != len(s.Rhs) {
-				return
+		for _, id := range u.Idents(list[i].v) {
+			use := u.Follow(id, false, c.calls)
+			list[i].touches = append(list[i].touches, c.touchOf(u, id, use, use.View || list[i].view))
+			if call, ok := use.Node.(*ast.CallExpr); ok && len(call.Args) > 0 && use.From == call.Args[0] && c.pkg.Declared(c.pkg.C(call.Fun)).Borrowed() {
+				use = u.Follow(call, false, c.calls)
 			}
-			for j, rhs := range s.Rhs {
-				w := c.pkg.ObjectOf(s.Lhs[j])
-				if root, view := c.rootOf(u, rhs); root == list[i].v && w != nil && u.Local(w) && !slices.ContainsFunc(list, func(a alias) bool { return a.v == w }) {
-					list = append(list, alias{w, s, view || list[i].view})
-				}
+			if use.Role == uses.Names && !use.Inner && !slices.ContainsFunc(list, func(a alias) bool { return a.v == use.Var }) {
+				list = append(list, alias{v: use.Var, def: use.Node, view: use.View || list[i].view})
 			}
-		})
+		}
 	}
 	return list
 }
@@ -107,91 +63,49 @@ func (c *checker) sameValue(u *uses.Unit, v, w types.Object) bool {
 	return false
 }
 
-// A touch is a use of memory by an expression.
-type touch struct {
-	node ast.Node
-	how  string
-	view bool // a slice or a string has the memory
-	obj  ast.Expr
-}
-
-// touchOf says what a use of an alias does with the memory. how is empty if it only looks at the pointer.
-func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, a alias) touch {
-	t := touch{view: a.view}
-	e := ast.Expr(id)
-	for {
-		p, ok := u.Parent(e).(ast.Expr)
-		if _, paren := p.(*ast.ParenExpr); ok && paren {
-			e = p
-			continue
-		}
-		if star, is := p.(*ast.StarExpr); is && u.Sliced(star) != nil {
-			e, t.view = u.Sliced(star), true
-			continue
-		}
-		if !ok {
-			break
-		}
-		of, view := c.part(u, p)
-		if call, is := p.(*ast.CallExpr); is && c.pkg.C(call.Fun) != "" && !c.pkg.IsConversion(call) {
-			break
-		}
-		if of == nil || ast.Unparen(of) != ast.Unparen(e) {
-			break
-		}
-		e, t.view = p, t.view || view
-	}
-	t.node = e
-	switch p := u.Parent(e).(type) {
+// touchOf says what a use of an alias does with the memory.
+func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) touch {
+	t := touch{id: id, node: use.Node, view: view}
+	switch n := use.Node.(type) {
 	case *ast.SelectorExpr, *ast.StarExpr:
-		if u.C(p.(ast.Expr)) == "" {
-			t.how = "read"
-		}
+		t.how = "read"
 	case *ast.IndexExpr:
-		if p.X == e {
+		if n.X == use.From {
 			t.how = "read"
 		}
 	case *ast.RangeStmt:
-		if p.X == e && t.view {
+		if n.X == use.From && view {
 			t.how = "read"
 		}
 	case *ast.CallExpr:
-		name := c.pkg.C(p.Fun)
-		switch f, _ := c.pkg.ObjectOf(p.Fun).(*types.Builtin); {
-		case p.Fun == e:
+		name := c.pkg.C(n.Fun)
+		switch f, _ := c.pkg.ObjectOf(n.Fun).(*types.Builtin); {
 		case name != "" && !c.pkg.Releases(name):
 			t.how = "passed to C." + name
-		case c.pkg.IsConversion(p) && u.Copies(p), f != nil && f.Name() == "copy":
+		case c.pkg.IsConversion(n) && u.Copies(n), f != nil && f.Name() == "copy":
 			t.how = "read"
 		}
 	case *ast.ReturnStmt:
-		t.node, t.how = p, "returned"
-	case *ast.KeyValueExpr, *ast.CompositeLit:
-		n := ast.Node(p)
-		for n != nil {
-			switch parent := u.Parent(n).(type) {
+		t.how = "returned"
+	case *ast.CompositeLit:
+		for {
+			switch parent := u.Parent(t.node).(type) {
 			case *ast.CompositeLit, *ast.KeyValueExpr, *ast.UnaryExpr:
-				n = parent
+				t.node = parent
 				continue
 			case *ast.ReturnStmt:
 				t.node, t.how = parent, "returned"
 			}
-			break
+			return t
 		}
 	case *ast.AssignStmt:
-		i := slices.Index(p.Rhs, e)
-		if i < 0 || len(p.Lhs) != len(p.Rhs) {
+		i := slices.IndexFunc(n.Rhs, func(e ast.Expr) bool { return e == use.From })
+		if i < 0 || len(n.Lhs) != len(n.Rhs) || use.Role != uses.Keeps {
 			break
 		}
-		switch lhs := ast.Unparen(p.Lhs[i]).(type) {
-		case *ast.SelectorExpr:
-			if root, _ := c.pkg.ObjectOf(lhs.X).(*types.Var); root != nil && !u.Local(root) {
-				t.node, t.how, t.obj = p, "stored", lhs
-			}
-		case *ast.Ident:
-			if v, ok := c.pkg.ObjectOf(lhs).(*types.Var); ok && v.Parent() == c.pkg.Types.Scope() {
-				t.node, t.how, t.obj = p, "stored", lhs
-			}
+		switch lhs := ast.Unparen(n.Lhs[i]).(type) {
+		case *ast.SelectorExpr, *ast.Ident:
+			t.how, t.obj = "stored", lhs
 		}
 	}
 	return t
@@ -217,15 +131,15 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 		if !plain {
 			continue
 		}
-		for _, id := range u.Idents(a.v) {
-			if c.pkg.Info.Uses[id] == nil || r.call.Pos() <= id.Pos() && id.Pos() < r.call.End() || a.def != nil && id.Pos() < a.def.End() && id.Pos() >= a.def.Pos() {
+		for _, t := range a.touches {
+			if c.pkg.Info.Uses[t.id] == nil || r.call.Pos() <= t.id.Pos() && t.id.Pos() < r.call.End() {
 				continue
 			}
-			if lit := u.Lit(id.Pos()); lit != nil {
+			if lit := u.Lit(t.id.Pos()); lit != nil {
 				if deferred && c.checkLiteral(u, r, a, lit, defs) {
 					return
 				}
-			} else if t := c.touchOf(u, id, a); t.how != "" && c.checkTouch(u, r, a, t, defs, deferred) {
+			} else if t.how != "" && c.checkTouch(u, r, a, t, defs, deferred) {
 				return
 			}
 		}

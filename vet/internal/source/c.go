@@ -51,6 +51,16 @@ func (p *Package) IsConversion(call *ast.CallExpr) bool {
 	return false
 }
 
+// Unsafe reports whether a call is of a function of package unsafe whose result points to the same memory, or has its address.
+func (p *Package) Unsafe(call *ast.CallExpr) bool {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	b, ok := p.Info.Uses[sel.Sel].(*types.Builtin)
+	return ok && b.Name() != "Sizeof" && b.Name() != "Offsetof" && b.Name() != "Alignof"
+}
+
 // Bare returns an expression without the parentheses and the conversions around it.
 func (p *Package) Bare(e ast.Expr) ast.Expr {
 	for {

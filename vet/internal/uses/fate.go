@@ -162,7 +162,7 @@ func (u *Unit) sources(v types.Object) []types.Object {
 				e = x.X
 			case *ast.CallExpr:
 				switch {
-				case u.IsConversion(x) || u.unsafeSlice(x):
+				case u.IsConversion(x) || u.Unsafe(x):
 					e = x.Args[0]
 				case u.partOf(x) != nil:
 					e = u.partOf(x)

@@ -34,6 +34,9 @@ type Use struct {
 
 	// Of Names and Stores with Inner: the name of the field of Var that has the value, or empty if it is not known or deeper.
 	In string
+
+	From ast.Node // the part of Node that has the value
+	View bool     // From is a slice or a string over the memory
 }
 
 // An ArgumentRole says what becomes of an argument of a call of a Go function, the receiver being
@@ -62,11 +65,19 @@ func (u *Unit) Follow(e ast.Expr, inner bool, roles ArgumentRole) Use {
 }
 
 func (u *Unit) follow(at carrier, roles ArgumentRole) Use {
-	for {
-		var use Use
-		if at, use = u.step(at, roles); at.node == nil {
+	for view := false; ; {
+		next, use := u.step(at, roles)
+		if next.node == nil {
+			use.From, use.View = at.node, view
 			return use
 		}
+		switch n := next.node.(type) {
+		case *ast.SliceExpr:
+			view = true
+		case *ast.CallExpr:
+			view = view || u.Unsafe(n)
+		}
+		at = next
 	}
 }
 
@@ -404,7 +415,7 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, at carrier) Use {
 			}
 			return Use{Role: Keeps, Node: n, Field: field, C: c}
 		default:
-			if call, ok := x.(*ast.CallExpr); ok && (u.IsConversion(call) || u.unsafeSlice(call)) {
+			if call, ok := x.(*ast.CallExpr); ok && (u.IsConversion(call) || u.Unsafe(call)) {
 				e = call.Args[0]
 				continue
 			}
