@@ -46,7 +46,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		}
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
 	case uses.Keeps:
-		if !exported(u) { // what it stores is for C
+		if !exported(u) && !c.keptByPackage(u, uses.Fate{Uses: []uses.Use{use}}) { // what it stores is for C
 			c.put(a, use)
 		}
 	case uses.Names, uses.Stores:
@@ -60,7 +60,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 				c.checkList(u, a, fate)
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
-			case use.C != "" && !exported(u) && !c.keptByPackage(fate):
+			case use.C != "" && !exported(u) && !c.keptByPackage(u, fate):
 				c.put(a, use)
 			}
 			return
@@ -80,7 +80,8 @@ func (c *checker) saidToGo(a allocation) bool {
 	})
 }
 
-// runsOnce reports whether a unit runs once in a process: main, init, and what a sync.Once calls.
+// runsOnce reports whether a unit runs once in a process: main, init, what a sync.Once calls, and what only one of these calls, in one
+// place.
 func (c *checker) runsOnce(u *uses.Unit) bool {
 	once := func(e ast.Node) bool {
 		call, ok := u.Parent(e).(*ast.CallExpr)
@@ -101,7 +102,16 @@ func (c *checker) runsOnce(u *uses.Unit) bool {
 	if d.Recv == nil && (d.Name.Name == "init" || d.Name.Name == "main" && c.pkg.Types.Name() == "main") {
 		return true
 	}
-	return len(c.named[u.Obj]) > 0 && !slices.ContainsFunc(c.named[u.Obj], func(e ast.Expr) bool { return !once(e) })
+	named := c.named[u.Obj]
+	if len(named) == 1 && (!u.Obj.Exported() || c.pkg.Types.Name() == "main") {
+		call, ok := c.pkg.Parent(named[0]).(*ast.CallExpr)
+		for _, by := range c.units {
+			if ok && call.Fun == named[0] && by != u && u.Within(named[0], by.Node) && by.Lit(call.Pos()) == nil && by.Loop(call) == nil && c.runsOnce(by) {
+				return true
+			}
+		}
+	}
+	return len(named) > 0 && !slices.ContainsFunc(named, func(e ast.Expr) bool { return !once(e) })
 }
 
 // exported reports whether C calls a function.
@@ -111,9 +121,12 @@ func exported(u *uses.Unit) bool {
 }
 
 // keptByPackage reports whether a variable of the package gets what has a value, such as a cache.
-func (c *checker) keptByPackage(fate uses.Fate) bool {
+func (c *checker) keptByPackage(u *uses.Unit, fate uses.Fate) bool {
 	return slices.ContainsFunc(slices.Concat(fate.Uses, fate.Inner), func(use uses.Use) bool {
 		s, ok := use.Node.(*ast.AssignStmt)
+		if lit, is := use.Node.(*ast.CompositeLit); is {
+			s, ok = around(u, lit).(*ast.AssignStmt)
+		}
 		return ok && use.Role == uses.Keeps && slices.ContainsFunc(s.Lhs, func(lhs ast.Expr) bool {
 			if index, ok := lhs.(*ast.IndexExpr); ok {
 				lhs = index.X
@@ -122,6 +135,18 @@ func (c *checker) keptByPackage(fate uses.Fate) bool {
 			return to != nil && to.Parent() == c.pkg.Types.Scope()
 		})
 	})
+}
+
+// around returns what has the literal that a node is a part of.
+func around(u *uses.Unit, n ast.Node) ast.Node {
+	for {
+		switch p := u.Parent(n).(type) {
+		case *ast.CompositeLit, *ast.KeyValueExpr, *ast.UnaryExpr:
+			n = p
+		default:
+			return p
+		}
+	}
 }
 
 // ofPool reports whether a unit is the function that makes the values of a sync.Pool.
@@ -347,7 +372,7 @@ func (c *checker) checkFields() {
 		}
 		freed, ok := checked[key]
 		if !ok {
-			freed = c.goesOn(s.field, s.c, map[any]bool{})
+			freed = s.field == nil && c.pkg.FreesField(s.c) || c.goesOn(s.field, s.c, map[any]bool{})
 			checked[key] = freed
 		}
 		if !freed {

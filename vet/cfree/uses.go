@@ -88,15 +88,8 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) 
 	case *ast.ReturnStmt:
 		t.how = "returned"
 	case *ast.CompositeLit:
-		for {
-			switch parent := u.Parent(t.node).(type) {
-			case *ast.CompositeLit, *ast.KeyValueExpr, *ast.UnaryExpr:
-				t.node = parent
-				continue
-			case *ast.ReturnStmt:
-				t.node, t.how = parent, "returned"
-			}
-			return t
+		if ret, ok := around(u, n).(*ast.ReturnStmt); ok {
+			t.node, t.how = ret, "returned"
 		}
 	case *ast.AssignStmt:
 		i := slices.IndexFunc(n.Rhs, func(e ast.Expr) bool { return e == use.From })

@@ -116,8 +116,8 @@ func (u *Unit) Local(v types.Object) bool {
 	return v != nil && u.Body.Pos() <= v.Pos() && v.Pos() < u.Body.End()
 }
 
-// Within reports whether v is declared in a node.
-func (u *Unit) Within(v types.Object, n ast.Node) bool {
+// Within reports whether v is in a node, or is declared there.
+func (u *Unit) Within(v interface{ Pos() token.Pos }, n ast.Node) bool {
 	return n.Pos() <= v.Pos() && v.Pos() < n.End()
 }
 

@@ -7,6 +7,8 @@ package right
 #include "take.h"
 typedef struct { char *text, *label; } entry;
 typedef struct { entry *entries; } shelf;
+typedef struct { char *remark; } note;
+static void end_note(note *n) { free(n->remark); free(n); }
 typedef void (*release)(void *);
 void say(const char *text);
 int number(const char *text, int n);
@@ -49,6 +51,21 @@ func lazily() {
 }
 
 func start() { C.say(C.CString("start")) }
+
+func init() {
+	prepare()
+	for range 10 {
+		again()
+	}
+}
+
+func again() { C.say(C.CString("again")) } // want `never freed: nothing has it`
+
+func prepare() { C.say(C.CString("prepare")) }
+
+var rows [10]holder
+
+func register(i int, s string) { rows[i] = holder{ptr: C.CString(s)} }
 
 func environment() {
 	C.putenv(C.CString("A=b"))
@@ -193,6 +210,12 @@ func cached(s string) *C.entry {
 	e.text = C.CString(s)
 	cache[s] = e
 	return e
+}
+
+func noted(s string) *C.note { // want noted:"results"
+	n := (*C.note)(C.calloc(1, C.sizeof_note))
+	n.remark = C.CString(s)
+	return n
 }
 
 var shelf = map[string]*C.shelf{}
