@@ -142,7 +142,7 @@ func (c *checker) made(u *uses.Unit, v types.Object) (list []ast.Expr) {
 	if !c.isObject(v.Type()) {
 		return list
 	}
-	for _, def := range c.definitionsOf(u, v) {
+	for _, def := range c.definitions(u, v) {
 		if _, ok := ast.Unparen(def).(*ast.Ident); !ok && c.wraps(u, def, 0) {
 			list = append(list, def)
 		}

@@ -161,7 +161,7 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 		}
 		parts = x.Args
 	case *ast.Ident:
-		for _, def := range c.definitions(u, x) {
+		for _, def := range c.definitions(u, c.pkg.ObjectOf(x)) {
 			if depth < 3 && c.wraps(u, def, depth+1) {
 				return true
 			}
@@ -184,7 +184,7 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 			part = kv.Value
 		}
 		if id, ok := c.pkg.Bare(part).(*ast.Ident); ok {
-			if defs := c.definitions(u, id); len(defs) == 1 {
+			if defs := c.definitions(u, c.pkg.ObjectOf(id)); len(defs) == 1 {
 				part = defs[0]
 			}
 		}
@@ -196,32 +196,11 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 }
 
 // definitions returns what a local variable, or a result with a name, is given.
-func (c *checker) definitions(u *uses.Unit, id *ast.Ident) []ast.Expr {
-	return c.definitionsOf(u, c.pkg.Info.ObjectOf(id))
-}
-
-func (c *checker) definitionsOf(u *uses.Unit, v types.Object) []ast.Expr {
+func (c *checker) definitions(u *uses.Unit, v types.Object) []ast.Expr {
 	if !u.Local(v) && !u.IsResult(v) {
 		return nil
 	}
-	var defs []ast.Expr
-	u.Own(func(node ast.Node) {
-		switch s := node.(type) {
-		case *ast.AssignStmt:
-			for i, lhs := range s.Lhs {
-				if len(s.Rhs) == len(s.Lhs) && c.pkg.ObjectOf(lhs) == v {
-					defs = append(defs, s.Rhs[i])
-				}
-			}
-		case *ast.ValueSpec:
-			for i, name := range s.Names {
-				if len(s.Values) == len(s.Names) && c.pkg.Info.Defs[name] == v {
-					defs = append(defs, s.Values[i])
-				}
-			}
-		}
-	})
-	return defs
+	return c.pkg.Given(v)
 }
 
 // releasesObject reports whether a method releases its receiver.

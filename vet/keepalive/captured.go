@@ -69,7 +69,7 @@ func (c *checker) places(u *uses.Unit, v *types.Var, lit *ast.FuncLit) []ast.Nod
 	}
 	// A local variable that has only this literal.
 	has, _ := f.(*types.Var)
-	if has == nil || !u.Local(has) || len(c.defs[has]) != 1 {
+	if has == nil || !u.Local(has) || len(c.pkg.Given(has)) != 1 {
 		return nil
 	}
 	var list []ast.Node

@@ -85,21 +85,15 @@ func (c *checker) cleared(u *uses.Unit, arg ast.Expr, o *owned, call *ast.CallEx
 	if name == nil || !c.owners[name] || c.cleanups[name] {
 		return false
 	}
-	for {
-		conversion, ok := ast.Unparen(arg).(*ast.CallExpr)
-		if !ok || !c.pkg.IsConversion(conversion) {
-			break
-		}
-		arg = conversion.Args[0]
-	}
-	v := c.pkg.ObjectOf(arg)
-	if v == nil || !u.Local(v) || len(c.defs[v]) != 1 {
+	v := c.pkg.Variable(arg)
+	if v == nil || !u.Local(v) || len(c.pkg.Given(v)) != 1 {
 		return false
 	}
+	given := c.pkg.Given(v)[0].Pos()
 	var nils []ast.Node
 	u.Own(func(n ast.Node) {
 		s, ok := n.(*ast.AssignStmt)
-		if !ok || len(s.Lhs) != len(s.Rhs) || s.Pos() < c.defs[v][0].Pos() {
+		if !ok || len(s.Lhs) != len(s.Rhs) || s.Pos() < given {
 			return
 		}
 		for i, lhs := range s.Lhs {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"go/ast"
 	"go/types"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/analyzer"
+	"github.com/cheapgo/cheap/vet/internal/register"
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -74,7 +74,6 @@ type checker struct {
 	values    map[*types.Func]bool // functions that are used as values
 	finals    map[*types.Func]bool // finalizers
 	finalLits map[ast.Node]bool    // the same, as literals
-	defs      map[types.Object][]ast.Expr
 	findings  []finding
 }
 
@@ -91,7 +90,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{},
-		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{}, defs: map[types.Object][]ast.Expr{},
+		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{},
 	}
 	c.findFields()
 	c.findOwners()
@@ -164,57 +163,29 @@ func (c *checker) isCPointer(e ast.Expr) bool {
 	return false
 }
 
-// returnsCopy reports whether an expression is the address of a variable whose value the function returns: what the caller has is
-// another one, and keeps nothing alive.
-func (c *checker) returnsCopy(u *uses.Unit, e ast.Expr) bool {
-	addr, ok := ast.Unparen(e).(*ast.UnaryExpr)
-	if !ok {
-		return false
-	}
-	v, found := c.pkg.ObjectOf(addr.X), false
-	u.Own(func(n ast.Node) {
-		ret, ok := n.(*ast.ReturnStmt)
-		found = found || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && c.pkg.ObjectOf(e) == v })
-	})
-	return found
-}
-
 // findOwners finds the types whose values have finalizers or cleanups.
 func (c *checker) findOwners() {
-	for _, u := range c.units {
-		u.Own(func(n ast.Node) {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) < 2 {
-				return
-			}
-			f := c.pkg.Callee(call)
-			if !source.IsFunc(f, "runtime", "SetFinalizer") && !source.IsFunc(f, "runtime", "AddCleanup") {
-				return
-			}
-			if final := c.pkg.Func(call.Args[1]); final != nil {
-				c.finals[final] = true
-			}
-			if lit, ok := ast.Unparen(call.Args[1]).(*ast.FuncLit); ok {
-				c.finalLits[lit] = true
-				ast.Inspect(lit, func(n ast.Node) bool {
-					if call, ok := n.(*ast.CallExpr); ok {
-						if sel, ok := call.Fun.(*ast.SelectorExpr); ok && c.pkg.ObjectOf(sel.X) != nil && u.Within(c.pkg.ObjectOf(sel.X), lit) {
-							c.finals[c.pkg.Callee(call)] = true // a method of the object
-						}
+	for _, call := range register.Calls(c.pkg) {
+		if final := c.pkg.Func(call.Func); final != nil {
+			c.finals[final] = true
+		}
+		if lit, ok := ast.Unparen(call.Func).(*ast.FuncLit); ok {
+			c.finalLits[lit] = true
+			ast.Inspect(lit, func(n ast.Node) bool {
+				if inner, ok := n.(*ast.CallExpr); ok {
+					if sel, ok := inner.Fun.(*ast.SelectorExpr); ok && c.pkg.ObjectOf(sel.X) != nil && call.Unit.Within(c.pkg.ObjectOf(sel.X), lit) {
+						c.finals[c.pkg.Callee(inner)] = true // a method of the object
 					}
-					return true
-				})
-			}
-			if id, ok := call.Args[1].(*ast.Ident); ok && id.Name == "nil" || c.returnsCopy(u, call.Args[0]) {
-				return
-			}
-			if name := source.TypeName(c.pkg.Info.Types[call.Args[0]].Type); name != nil && name.Pkg() == c.pkg.Types {
-				c.owners[name] = true
-				if f.Name() == "AddCleanup" {
-					c.cleanups[name] = true
 				}
+				return true
+			})
+		}
+		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil && name.Pkg() == c.pkg.Types && !call.OfCopy() {
+			c.owners[name] = true
+			if call.Arg != nil {
+				c.cleanups[name] = true
 			}
-		})
+		}
 	}
 	// An interface that an owner implements may have one.
 	scope := c.pkg.Types.Scope()
@@ -247,28 +218,15 @@ func (c *checker) owner(t types.Type) bool {
 	return c.ImportObjectFact(name, new(Owner))
 }
 
-// findCalls notes who calls which function of the package, and the values of local variables.
+// findCalls notes who calls which function of the package.
 func (c *checker) findCalls() {
 	called := map[ast.Expr]bool{}
 	for _, u := range c.units {
 		u.Own(func(n ast.Node) {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if f := c.pkg.Callee(n); f != nil && f.Pkg() == c.pkg.Types {
-					c.callers[f] = append(c.callers[f], site{u, n})
-					called[ast.Unparen(n.Fun)] = true
-				}
-			case *ast.AssignStmt:
-				for i, lhs := range n.Lhs {
-					if obj := c.pkg.ObjectOf(lhs); obj != nil && len(n.Lhs) == len(n.Rhs) {
-						c.defs[obj] = append(c.defs[obj], n.Rhs[i])
-					}
-				}
-			case *ast.ValueSpec:
-				for i, name := range n.Names {
-					if obj := c.pkg.Info.Defs[name]; obj != nil && i < len(n.Values) {
-						c.defs[obj] = append(c.defs[obj], n.Values[i])
-					}
+			if call, ok := n.(*ast.CallExpr); ok {
+				if f := c.pkg.Callee(call); f != nil && f.Pkg() == c.pkg.Types {
+					c.callers[f] = append(c.callers[f], site{u, call})
+					called[ast.Unparen(call.Fun)] = true
 				}
 			}
 		})

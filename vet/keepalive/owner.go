@@ -41,7 +41,7 @@ func (c *checker) ownerAt(u *uses.Unit, e ast.Expr, anyOwner bool, depth int) *o
 		if !ok || !u.Local(v) {
 			return nil
 		}
-		for _, def := range c.defs[v] {
+		for _, def := range c.pkg.Given(v) {
 			if o := c.ownerAt(u, def, anyOwner, depth+1); o != nil {
 				return o
 			}

@@ -3,6 +3,7 @@ package register
 
 import (
 	"go/ast"
+	"slices"
 
 	"github.com/cheapgo/cheap/vet/internal/analyzer"
 	"github.com/cheapgo/cheap/vet/internal/source"
@@ -17,6 +18,21 @@ type Call struct {
 	Ptr  ast.Expr // the object
 	Func ast.Expr // the function
 	Arg  ast.Expr // its argument, of AddCleanup
+}
+
+// OfCopy reports whether the object is a variable whose value the function returns: what the caller has is another one, and keeps nothing
+// alive.
+func (c *Call) OfCopy() bool {
+	addr, ok := ast.Unparen(c.Ptr).(*ast.UnaryExpr)
+	if !ok {
+		return false
+	}
+	v, found := c.Unit.ObjectOf(addr.X), false
+	c.Unit.Own(func(n ast.Node) {
+		ret, ok := n.(*ast.ReturnStmt)
+		found = found || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && c.Unit.ObjectOf(e) == v })
+	})
+	return found
 }
 
 // Calls returns the calls in a package. SetFinalizer(x, nil) is none.

@@ -18,6 +18,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -306,6 +307,11 @@ func (p *Package) Parent(n ast.Node) ast.Node {
 func (p *Package) Values(v types.Object) []ast.Expr {
 	p.once.Do(p.index)
 	return p.values[v]
+}
+
+// Given is Values without calls with several results.
+func (p *Package) Given(v types.Object) []ast.Expr {
+	return slices.DeleteFunc(slices.Clone(p.Values(v)), func(e ast.Expr) bool { return p.Receiver(e) != v })
 }
 
 // Literal returns the function literal that an expression is, or that its variable is given and

@@ -181,7 +181,7 @@ func (u *Unit) cCall(call *ast.CallExpr, name string, index int, inner bool) Rol
 		if u.hasFree(arg) {
 			return Keeps
 		}
-		if v := u.ObjectOf(arg); u.Local(v) && slices.ContainsFunc(u.values(v), u.hasFree) {
+		if v := u.ObjectOf(arg); u.Local(v) && slices.ContainsFunc(u.Given(v), u.hasFree) {
 			return Keeps
 		}
 	}
@@ -199,18 +199,4 @@ func (u *Unit) hasFree(e ast.Expr) (found bool) {
 		return !found
 	})
 	return found
-}
-
-// values returns what assignments give a variable.
-func (u *Unit) values(v types.Object) (list []ast.Expr) {
-	u.Own(func(n ast.Node) {
-		if s, ok := n.(*ast.AssignStmt); ok && len(s.Lhs) == len(s.Rhs) {
-			for i, lhs := range s.Lhs {
-				if u.ObjectOf(lhs) == v {
-					list = append(list, s.Rhs[i])
-				}
-			}
-		}
-	})
-	return list
 }
