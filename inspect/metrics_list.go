@@ -87,7 +87,7 @@ var tableSpecs = []tableSpec{
 	},
 	{
 		name: "threads", title: "Threads",
-		about:  "Threads of the process by who has begun them: Go, or a library, or a function of C in the program, where glibc says so. The list of mappings tells it, so metrics have what the last look at that has shown; before the first, or where the list is too long, the threads of Go and of C, none of them idle.",
+		about:  "Threads of the process by who has begun them: Go, or a library, or a function of C in the program, where glibc says so. The list of mappings tells it, so metrics have what the last look at that has shown; before the first, where the list is too long, with another libc, and on 32 bits, the threads of Go and of C, none of them idle.",
 		labels: []string{"by"},
 		rows: func(s *snapshot, emit func([]string, row)) {
 			for i := range s.reading.Threads {

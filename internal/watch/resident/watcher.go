@@ -141,7 +141,11 @@ func (w *Watcher) read(o Options) *Reading {
 	if o.Mappings != nil {
 		w.threads = o.Mappings.Threads
 	}
-	if r.Threads = w.threads; r.Threads == nil && r.Go.Threads > 0 && r.Kernel.Threads > 0 { // or the list is too long
+	r.Threads = w.threads
+	if n := r.Go.Threads; len(r.Threads) == 1 && r.Threads[0].By == "Go" && n > 0 && r.Threads[0].Count > n+2 {
+		r.Threads = nil // libc is not glibc, and nothing says who has begun the others
+	}
+	if r.Threads == nil && r.Go.Threads > 0 && r.Kernel.Threads > 0 { // or the list is too long
 		r.Threads = merge([]Threads{{By: "Go", Count: r.Go.Threads}}, Threads{By: "C", Count: max(0, r.Kernel.Threads-r.Go.Threads)})
 	}
 	w.readHolders(r)
