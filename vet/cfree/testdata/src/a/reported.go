@@ -9,6 +9,8 @@ static int look(const char *s) { return s[0]; }
 static int lookAll(options *o) { return o->n; }
 static int lookList(char **list, int n) { return n; }
 static void sink(void *p) { free(p); }
+// The result belongs to the library. The value will be valid until the next call.
+const char *named(const char *s);
 static char *twice(const char *s) {
 	char *t = malloc(2 * strlen(s) + 1);
 	strcpy(t, s);
@@ -30,25 +32,26 @@ func never(s string) int {
 }
 
 func dropped(s string) {
-	C.CString(s)         // want `the result of C.CString is never freed: nothing has it`
-	C.look(C.CString(s)) // want `nothing has it`
-	_ = C.malloc(3)      // want `nothing has it`
+	C.CString(s)          // want `the result of C.CString is never freed: nothing has it`
+	C.look(C.CString(s))  // want `nothing has it`
+	_ = C.malloc(3)       // want `nothing has it`
+	C.named(C.CString(s)) // want `nothing has it`
 }
 
 func onePath(s string) error {
-	cs := C.CString(s) // want `the result of C.CString is not freed on the way to the return in line 44`
+	cs := C.CString(s) // want `the result of C.CString is not freed on the way to the return in line 47`
 	if C.look(cs) == 0 {
 		// Too early:
 		// the string is lost.
 
-		return errors.New("zero") // 44
+		return errors.New("zero") // 47
 	}
 	C.free(unsafe.Pointer(cs))
 	return nil
 }
 
 func deferTooLate(s string) error {
-	p := C.malloc(10) // want `the result of C.malloc is not freed on the way to the return in line 53`
+	p := C.malloc(10) // want `the result of C.malloc is not freed on the way to the return in line 56`
 	if s == "" {
 		return errors.New("empty")
 	}
