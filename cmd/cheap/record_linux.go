@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -60,7 +61,7 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		return 0, err
 	}
 	if s.pid != 0 {
-		return 0, s.recordPid(folder, signals, stderr)
+		return 0, s.recordPid(folder, signals, stderr, func(r *recording, process int) error { return r.await(context.Background(), process) })
 	}
 	library, err := s.preloaded(folder)
 	if err != nil && s.folder != "" && !s.isGo && errors.As(err, new(*shared.UsageError)) {

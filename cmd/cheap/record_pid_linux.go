@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,10 +18,38 @@ import (
 	"github.com/cheapgo/cheap/cmd/cheap/internal/attach"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/internal/page/figure"
+	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
-// recordPid records a process that runs.
-func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stderr io.Writer) (err error) {
+// watchPid records a process that runs while show does, to which it gives a function that writes the report of now, and a context
+// that ends when the recording does. The report of the end goes to w.
+func watchPid(pid int, w io.Writer, show func(over context.Context, report func(io.Writer) error) error) error {
+	signals := takeSignals()
+	defer signals.stop()
+	folder, err := shared.MakeFolder(func(path string) { writeLeft(path, io.Discard) })
+	if err != nil {
+		return err
+	}
+	s := &recordSettings{pid: pid, rate: sample.DefaultRate}
+	return errors.Join(s.recordPid(folder, signals, w, func(r *recording, process int) error {
+		over, end := context.WithCancelCause(context.Background())
+		ended := make(chan struct{})
+		go func() { defer close(ended); end(r.await(over, process)) }()
+		err := show(over, func(w io.Writer) error {
+			now := &recording{recordSettings: s, file: r.file, parts: r.parts, since: r.since, took: time.Since(r.since)}
+			return now.write(w)
+		})
+		end(nil)
+		<-ended
+		if cause := context.Cause(over); err == nil && cause != context.Canceled {
+			err = cause
+		}
+		return err
+	}), folder.Remove())
+}
+
+// recordPid records a process that runs, until a function returns that says meanwhile that this process lives.
+func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stderr io.Writer, until func(r *recording, process int) error) (err error) {
 	process, err := unix.PidfdOpen(s.pid, 0) // first: the number may be given to another process later
 	if err != nil {
 		return usagef("there is no process %d", s.pid)
@@ -49,18 +78,18 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 	}
 	defer func() { err = errors.Join(err, r.file.Close()) }()
 	r.since = time.Now()
-	until := "until SIGINT"
+	length := "until SIGINT"
 	if s.length > 0 {
-		until = "for " + s.length.String()
+		length = "for " + s.length.String()
 	}
-	fmt.Fprintf(stderr, "cheap record: counts what process %d, %s, allocates from now on, %s\n", s.pid, figure.Printable(filepath.Base(s.path)), until)
+	fmt.Fprintf(stderr, "cheap record: counts what process %d, %s, allocates from now on, %s\n", s.pid, figure.Printable(filepath.Base(s.path)), length)
 	r.file.Beat()
 	look, stop := r.watchParts(s.pid)
 	if listener != nil {
 		server := r.serve(listener)
 		defer server.Close()
 	}
-	r.await(process)
+	cut := until(r, process)
 	r.took = time.Since(r.since)
 	if r.file.Gone() {
 		look() // to name the next program
@@ -70,7 +99,7 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 		err = wrong
 	}
 	stop()
-	return errors.Join(err, r.write(stderr))
+	return errors.Join(cut, err, r.write(stderr))
 }
 
 const (
@@ -80,34 +109,34 @@ const (
 	detachPatience = 30 * time.Second
 )
 
-// await returns when the process ends or becomes another program, or a signal or the time ends the recording.
-func (r *recording) await(process int) {
-	for {
+// await returns when the process ends or becomes another program, or the context, a signal or the time ends the recording.
+func (r *recording) await(ctx context.Context, process int) error {
+	for ctx.Err() == nil {
 		r.file.Beat()
 		sleep := beats
 		if r.length > 0 {
 			sleep = min(sleep, time.Until(r.since.Add(r.length)))
 			if sleep <= 0 {
-				return
+				return nil
 			}
 		}
 		ended := []unix.PollFd{{Fd: int32(process), Events: unix.POLLIN}}
 		if n, _ := unix.Poll(ended, int(sleep.Milliseconds())+1); n > 0 || r.file.Gone() {
-			return
+			return nil
 		}
 		if r.file.Ended() {
-			fmt.Fprintln(r.stderr, "cheap record: this command did not run for some seconds, and the library took it for dead; what came then is not counted")
-			return
+			return errors.New("this command did not run for some seconds, and the library took it for dead; what came then is not counted")
 		}
 		select {
 		case s := <-r.signals.c:
 			switch s {
 			case os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT:
-				return
+				return nil
 			}
 		default:
 		}
 	}
+	return nil
 }
 
 // counted says since when calls are counted, and what is not.

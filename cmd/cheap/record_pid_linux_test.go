@@ -99,4 +99,33 @@ func TestRecordPid(t *testing.T) {
 			t.Errorf("%s: %v: %s", by, err, rest)
 		}
 	}
+	showPid(t, program)
+}
+
+// showPid has cheap top attach to the program, and ends that command. The program goes on.
+func showPid(t *testing.T, program string) {
+	p := exec.CommandContext(untilDeadline(t), program, "leak")
+	input, _ := p.StdinPipe()
+	var output, screens lineWriter
+	p.Stdout = &output
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	output.waitFor(t, "ready\n")
+	command := exec.CommandContext(untilDeadline(t), "cheap", "top", "-every", "100ms", "-pid", fmt.Sprint(p.Process.Pid))
+	command.Stdout, command.Stderr = &screens, &screens
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	screens.waitFor(t, `\n  calls       0 of malloc`)
+	fmt.Fprintln(input, "leak")
+	screens.waitFor(t, `(?s)(\n  calls       1,0\d\d of malloc and its like, .*){2}`)
+	command.Process.Signal(os.Interrupt)
+	if err := command.Wait(); err != nil || strings.Contains(screens.String(), "-record.pb.gz") {
+		t.Errorf("%v: %s", err, &screens)
+	}
+	input.Close()
+	if err := p.Wait(); err != nil {
+		t.Error(err, &output)
+	}
 }

@@ -72,7 +72,9 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 		r.parts.report(line, r.mostResident, int64(c.Peak))
 	}
 	r.reportMapped(line)
-	r.reportMovable(line, libraries, c)
+	if r.out != "" { // else it is shown again and again, and this takes a while
+		r.reportMovable(line, libraries, c)
+	}
 	if r.page != "" {
 		line("page", "%s", quoted(r.page))
 	}

@@ -19,17 +19,23 @@ import (
 	"github.com/cheapgo/cheap/internal/page/pagejson"
 )
 
-const topUsage = `Top shows the memory of a program that has the page of package inspect.
+const topUsage = `Top shows the memory of a program that has the page of package inspect, or the
+C heap of any Go program.
 
 Usage:
 
 	cheap top [flags] URL
+	cheap top [-every time] -pid process
 
 URL is the address of the page. Where it has no path, /debug/cheap/ is meant, and
 http:// may be left out: cheap top localhost:6060
 
-In a terminal, these keys change by what the lists are sorted: b is bytes, c count,
-r rate, n name. The key q ends it.
+With -pid the program needs no page. The screen is the report of a recording that
+begins now, and ends with this command, which prints the last one: see
+cheap record -h.
+
+In a terminal, these keys change by what the lists of a page are sorted: b is
+bytes, c count, r rate, n name. The key q ends it.
 
 Flags:
 
@@ -41,6 +47,7 @@ type topSettings struct {
 	once    bool
 	every   time.Duration
 	sort    string // of top.Keys
+	pid     int    // of a process that has no page, or 0
 }
 
 // parseTop reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError where they are wrong.
@@ -50,19 +57,28 @@ func parseTop(args []string) (*topSettings, *flag.FlagSet, error) {
 	flags.SetOutput(io.Discard)
 	flags.BoolVar(&s.once, "once", false, "print once, and end")
 	flags.DurationVar(&s.every, "every", 2*time.Second, "read the figures after this `time`, again and again")
+	flags.IntVar(&s.pid, "pid", 0, "show the C heap of the `process` with this number, which goes on as before")
 	flags.StringVar(&s.sort, "sort", top.Keys[0], "sort the lists by this `key`: "+strings.Join(top.Keys, ", "))
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, flags, err
 	case err != nil:
-		return nil, flags, usagef("%v; the flags are -every, -once and -sort", err)
+		return nil, flags, usagef("%v; the flags are -every, -once, -pid and -sort", err)
 	case !slices.Contains(top.Keys, s.sort):
 		return nil, flags, usagef("-sort: %q is no key; the keys are %s", s.sort, strings.Join(top.Keys, ", "))
 	case s.every < 100*time.Millisecond:
 		return nil, flags, usagef("-every: %v is too short; the least is 100ms", s.every)
+	case s.pid < 0:
+		return nil, flags, usagef("-pid: %d is no number of a process", s.pid)
+	case s.pid > 0 && s.once:
+		return nil, flags, usagef("-once: a recording begins empty; use cheap record -pid %d -for 10s", s.pid)
+	case s.pid > 0 && flags.NArg() > 0:
+		return nil, flags, usagef("-pid needs no address; leave %s out", flags.Arg(0))
+	case s.pid > 0:
+		return s, flags, nil
 	case flags.NArg() == 0:
-		return nil, flags, usagef("no address is given; give that of the page, such as localhost:6060")
+		return nil, flags, usagef("no address is given; give that of the page, such as localhost:6060, or a process with -pid")
 	case flags.NArg() > 1 && strings.HasPrefix(flags.Arg(1), "-"):
 		return nil, flags, usagef("the flag %s follows the address; put the flags before it", flags.Arg(1))
 	case flags.NArg() > 1:
@@ -101,8 +117,23 @@ func topCommand(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	if err != nil {
 		return err
 	}
-	file, ok := stdout.(*os.File)
 	t := topScreen{settings: s, Screen: top.Screen{Sort: s.sort, Width: 80}}
+	if s.pid == 0 {
+		return t.show(ctx, stdin, stdout)
+	}
+	return watchPid(s.pid, stdout, func(over context.Context, report func(io.Writer) error) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(over, cancel)()
+		t.report = report
+		return t.show(ctx, stdin, stdout)
+	})
+}
+
+// show shows a screen after the other, until the context or a key ends it.
+func (t *topScreen) show(ctx context.Context, stdin io.Reader, stdout io.Writer) error {
+	s := t.settings
+	file, ok := stdout.(*os.File)
 	t.is = ok && !s.once && term.IsTerminal(int(file.Fd()))
 	var keys <-chan byte
 	if in, ok := stdin.(*os.File); ok && t.is && term.IsTerminal(int(in.Fd())) {
@@ -150,7 +181,9 @@ type topScreen struct {
 	is       bool // a terminal, which is cleared before each frame
 	raw      bool // the terminal has no line discipline
 	turns    int
-	failed   error // of the last read; the old figures stay
+	report   func(io.Writer) error // writes what is recorded of a process; nil with a page
+	text     string                // that
+	failed   error                 // of the last read; the old figures stay
 }
 
 // suspectsEvery says in which reads the suspects are read, because that looks at every owner.
@@ -158,6 +191,13 @@ const suspectsEvery = 5
 
 // read reads the figures. In a terminal an error after the first read is shown, and not returned.
 func (t *topScreen) read(ctx context.Context) error {
+	if t.report != nil {
+		var text strings.Builder
+		err := t.report(&text)
+		t.text = text.String()
+		t.turns++
+		return err
+	}
 	r, err := readReport(ctx, t.settings.address)
 	if t.failed = err; err != nil {
 		if t.Now == nil || !t.is || ctx.Err() != nil {
@@ -196,7 +236,11 @@ func (t *topScreen) write(stdout io.Writer) error {
 	if t.failed != nil && s.Height > 2 {
 		s.Height -= 2
 	}
-	text := strings.Join(top.Frame(s), "\n") + "\n"
+	lines := top.Fold(t.text, s.Width, s.Height)
+	if t.report == nil {
+		lines = top.Frame(s)
+	}
+	text := strings.Join(lines, "\n") + "\n"
 	switch {
 	case t.is:
 		text = "\x1b[H\x1b[2J" + text

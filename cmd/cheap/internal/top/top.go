@@ -400,6 +400,27 @@ func at(values []float64, i int) float64 {
 	return 0
 }
 
+// Fold breaks those lines of a text that are longer than width, each below what follows its label, and leaves out what is below
+// height, unless that is 0.
+func Fold(text string, width, height int) (out []string) {
+	for line := range strings.Lines(text) {
+		label := ""
+		if i := strings.LastIndex(line, "  "); i >= 0 {
+			label = line[:i+2]
+		}
+		for i, part := range fold(line[len(label):], width-len(label)) {
+			if i > 0 {
+				label = strings.Repeat(" ", len(label))
+			}
+			out = append(out, label+part)
+		}
+	}
+	if height > 0 {
+		out = out[:min(height, len(out))]
+	}
+	return out
+}
+
 // fold breaks a sentence into lines of at most width columns.
 func fold(text string, width int) []string { return join(strings.Fields(text), " ", width) }
 

@@ -163,6 +163,13 @@ func TestFrameOfStrangers(t *testing.T) {
 	}
 }
 
+func TestFold(t *testing.T) {
+	lines := Fold("a title\n  at most     1.00 MiB in use, give or take 724 KiB: from 2 samples\nmore\n", 40, 3)
+	if want := "a title\n  at most     1.00 MiB in use, give or\n                take 724 KiB: from 2\n"; strings.Join(lines, "\n")+"\n" != want {
+		t.Errorf("%q, want %q", lines, want)
+	}
+}
+
 // TestFit gives lists fewer lines than they have: each that is shown has a row.
 func TestFit(t *testing.T) {
 	list := func(name string, n int) []string {
