@@ -5,9 +5,9 @@
 // those of the process then, so nobody calls its malloc. It is called by slots: the words in the tables of each file by
 // which that calls functions of other files.
 //
-//	1. The command writes struct attach into the library before it is loaded. The constructor looks whether the command
-//	   still waits, and makes a thread. Whatever else there is to do, that thread does: the thread of the
-//	   program that has loaded the library goes on.
+//	1. The command writes struct attach into the library before it is loaded. The constructor makes a thread, which does
+//	   whatever else there is to do: the thread of the program that has loaded the library goes on. If the command does
+//	   not wait any more, all there is to do is to unmap the library.
 //	2. The thread maps the file that it shares with the command, and prepares as at the start of a program (start.c).
 //	3. It puts functions of this package into the slots: those that free first, so that no sampled block is freed unseen.
 //	4. It waits for the command, which says each half second that it lives. Files that are loaded meanwhile have their slots
@@ -354,34 +354,44 @@ static void *run(void *unused) {
 	return 0;
 }
 
+// is_wanted reports whether the command still waits.
+static int is_wanted(void) {
+	uint32_t wanted = 1;
+	struct header *h = MAP_FAILED;
+	if (is_own(&attach.shared))
+		h = cmem_system_mmap(0, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED, attach.shared.fd, 0);
+	if (h == MAP_FAILED)
+		return 0;
+	int ours = __atomic_compare_exchange_n(&h->attached.wanted, &wanted, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+	cmem_system_munmap(h, sizeof *h);
+	return ours;
+}
+
 int cmem_attach_load(void (*rest)(void)) {
 	if (!attach.late)
 		return 0;
 	close_own(&attach.image);
-	uint32_t wanted = 1;
 	pthread_attr_t attr;
 	pthread_t t;
 	sigset_t all, old;
-	if (!is_own(&attach.shared))
-		return 1;
-	struct header *h = cmem_system_mmap(0, sizeof *h, PROT_READ | PROT_WRITE, MAP_SHARED, attach.shared.fd, 0);
-	if (h == MAP_FAILED)
-		return 1;
-	int ours = __atomic_compare_exchange_n(&h->attached.wanted, &wanted, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-	cmem_system_munmap(h, sizeof *h);
-	if (!ours) { // it was too late
+	void *(*task)(void *) = run, *self = 0;
+	if (is_wanted()) {
+		cmem_late = 1;
+		begin = rest;
+		find_behind();
+	} else { // it is too late: dlclose unmaps the library, in a thread with no code of it, when dlopen is done
+		Dl_info of;
 		close_own(&attach.shared);
-		return 1;
+		if (!dladdr1((void *)is_wanted, &of, &self, RTLD_DL_LINKMAP))
+			return 1;
+		*(void **)&task = (void *)dlclose;
 	}
-	cmem_late = 1;
-	begin = rest;
-	find_behind();
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_attr_setstacksize(&attr, 256 << 10);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int r = pthread_create(&t, &attr, run, 0);
+	int r = pthread_create(&t, &attr, task, self);
 	pthread_sigmask(SIG_SETMASK, &old, 0);
 	pthread_attr_destroy(&attr);
 	if (r != 0)

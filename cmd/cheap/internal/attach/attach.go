@@ -62,11 +62,7 @@ func Open(pid int) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no process %d", pid)
 	}
-	field := func(name string) string {
-		_, rest, _ := strings.Cut(string(status), "\n"+name+":\t")
-		value, _, _ := strings.Cut(rest, "\n")
-		return value
-	}
+	field := func(name string) string { return field(string(status), name) }
 	if strings.HasPrefix(field("State"), "Z") {
 		return nil, fmt.Errorf("process %d has ended; its parent has not asked for its exit code yet (a zombie)", pid)
 	}
@@ -79,6 +75,13 @@ func Open(pid int) (*Target, error) {
 	}
 	t.image = image
 	return t, nil
+}
+
+// field returns what a file of the kernel has behind a name.
+func field(status, name string) string {
+	_, rest, _ := strings.Cut(status, "\n"+name+":\t")
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
 }
 
 func errGone(pid int) error {
@@ -483,7 +486,9 @@ func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 	}
 	mapped.SetGo(t.Program, 0)
 	mapped.Want()
+	var caller *tracee
 	err = t.with(func(x *tracee) error {
+		caller = x
 		const rtldNow = 2
 		// By a name that was loaded before, dlopen would return that library.
 		name := fmt.Sprintf("/proc/self/fd%s/%d", strings.Repeat("/.", t.loaded), fds[0])
@@ -492,12 +497,18 @@ func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := mapped.WaitAttached(10 * time.Second); err != nil {
+	if err := mapped.WaitAttached(loadPatience); err != nil {
+		if caller.blocked() != caller.mask { // it is about to open the file, or has: the library closes both
+			fds = nil
+		}
 		return nil, err
 	}
 	fds = nil // the library has closed them
 	return mapped, nil
 }
+
+// loadPatience is for the dynamic linker: somebody else may be loading a library.
+var loadPatience = 10 * time.Second
 
 // closeAll closes the memory files in the process.
 func (t *Target) closeAll(x *tracee, fds *[]uint64) error {

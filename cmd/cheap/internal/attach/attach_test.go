@@ -158,10 +158,8 @@ func (p *process) helpers() (n int) {
 func (p *process) lines(name string) (all []string) {
 	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", p.Process.Pid))
 	for _, file := range names {
-		text, _ := os.ReadFile(file)
-		if _, rest, ok := strings.Cut(string(text), "\n"+name+":\t"); ok {
-			value, _, _ := strings.Cut(rest, "\n")
-			all = append(all, value)
+		if text, err := os.ReadFile(file); err == nil {
+			all = append(all, field(string(text), name))
 		}
 	}
 	return all
@@ -455,6 +453,53 @@ func TestExec(t *testing.T) {
 		t.Fatal(err)
 	}
 	end(t, p.attach(t))
+	p.end(t)
+}
+
+// TestLate has the dynamic linker busy, by the constructor of a library that waits, until nobody wants the library any more. It leaves
+// nothing, and is loaded as often as ever.
+func TestLate(t *testing.T) {
+	fifo, busy := filepath.Join(folder, "fifo"), filepath.Join(folder, "busy.so")
+	cc := exec.Command("cc", "-shared", "-fPIC", "-o", busy, "-x", "c", "-")
+	cc.Stdin = strings.NewReader(fmt.Sprintf("#include <fcntl.h>\n#include <unistd.h>\n"+
+		"__attribute__((constructor)) static void waits(void) { char c; read(open(%q, O_RDONLY), &c, 1); }\n", fifo))
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatal(err, string(text))
+	}
+	p := start(t, "calls")
+	path, err := library()
+	if err == nil {
+		err = unix.Mkfifo(fifo, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(p.input, "load", busy)
+	wait, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the other end has been opened
+	if err != nil {
+		t.Fatal(err)
+	}
+	target, err := Open(p.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func(was time.Duration) { loadPatience = was }(loadPatience)
+	loadPatience = time.Second / 10
+	if _, err := target.Load(path, 1<<10); err == nil || !strings.Contains(err.Error(), "has not loaded the library: it is busy") {
+		t.Fatal(err)
+	}
+	if files := p.files(); len(files) != 2 {
+		t.Errorf("the dynamic linker is yet to open one of the files %q", files)
+	}
+	wait.Close()
+	testwait.Until(t, "the library is unmapped", func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", p.Process.Pid))
+		return err == nil && len(p.files()) == 0 && !strings.Contains(string(text), memoryName)
+	})
+	loadPatience = time.Minute
+	for range Most {
+		end(t, p.attach(t))
+	}
 	p.end(t)
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 	"unsafe"
 
@@ -177,6 +178,13 @@ func (t *tracee) syscall(nr uint64, args ...uint64) (uint64, error) {
 		return 0, fmt.Errorf("the thread is at %#x after a call", r.Rip)
 	}
 	return r.Rax, nil
+}
+
+// blocked returns the signals that the thread blocks now: others than before while it is in call.
+func (t *tracee) blocked() (mask uint64) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", t.pid, t.tid))
+	fmt.Sscanf(field(string(text), "SigBlk"), "%x", &mask)
+	return mask
 }
 
 const (

@@ -83,9 +83,6 @@ func (f *File) WaitAttached(limit time.Duration) error {
 		f.end()
 		return errors.New("the library could not begin")
 	}
-	if off := f.Off(); off != "" {
-		return errors.New(off)
-	}
 	if a.slots == 0 {
 		f.Detach(limit)
 		return errors.New("no file of it calls malloc of the C library by a slot: the program has an allocator linked in")

@@ -6,6 +6,7 @@ package main
 
 /*
 #cgo LDFLAGS: -lpthread
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -82,6 +83,9 @@ static void sleepers(void) {
 	pthread_t t;
 	for (uintptr_t i = 0; i < 12; i++) pthread_create(&t, 0, sleeps, (void *)(i % 3));
 }
+
+static void *loads(void *file) { return dlopen(file, RTLD_NOW); }
+static void load(char *file) { pthread_t t; wrong(pthread_create(&t, 0, loads, file)); }
 
 static __attribute__((noinline)) void *maps(size_t n) { void *volatile p = mmap(0, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); return p; }
 static __attribute__((noinline)) void *planted(size_t n) { void *volatile p = malloc(n); return p; }
@@ -162,7 +166,10 @@ func main() {
 		if err != nil {
 			break
 		}
-		switch strings.TrimSpace(line) {
+		word, file, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "load":
+			C.load(C.CString(file))
 		case "leak":
 			leak(before)
 			fmt.Println("leaked")
