@@ -31,6 +31,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/executable"
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // Most is how many times a library is loaded into one process. Each stays, and takes a part of what the C library
@@ -162,17 +163,17 @@ func errDenied(pid int) error {
 }
 
 // find finds what is to be called.
-func (t *Target) find(all []mapping, program string) error {
-	var libc, loader *mapping
+func (t *Target) find(all []procfs.Mapping, program string) error {
+	var libc, loader *procfs.Mapping
 	for i := range all {
 		m := &all[i]
-		name := filepath.Base(m.path)
+		name := filepath.Base(m.Name)
 		switch {
-		case m.offset != 0:
-		case strings.HasPrefix(name, "memfd:"+memoryName) && strings.HasSuffix(m.perm, "p"): // the other file is shared
+		case m.Offset != 0:
+		case strings.HasPrefix(name, "memfd:"+memoryName) && !m.Write: // the other file is shared
 			t.loaded++
-		case m.path == program && t.base == 0:
-			t.base = m.from
+		case m.Name == program && t.base == 0:
+			t.base = m.Start
 		case name == "libc.so.6":
 			libc = m
 		case strings.HasPrefix(name, "ld-linux-"):
@@ -210,7 +211,7 @@ func (t *Target) find(all []mapping, program string) error {
 	if t.dlopen, err = t.symbol(libc, "dlopen"); err != nil {
 		return err
 	}
-	t.sigret, err = t.sigreturn(all, libc.path)
+	t.sigret, err = t.sigreturn(all, libc.Name)
 	return err
 }
 
@@ -224,11 +225,11 @@ func firstAddress(f *elf.File) uint64 {
 }
 
 // symbol returns where a function of a library lies in the process.
-func (t *Target) symbol(library *mapping, name string) (uint64, error) {
-	f, err := elf.Open(shared.In(t.root, library.path))
+func (t *Target) symbol(library *procfs.Mapping, name string) (uint64, error) {
+	f, err := elf.Open(shared.In(t.root, library.Name))
 	if err != nil { // it was replaced since: by the link of the kernel
-		if f, err = elf.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", t.Pid, library.from, library.to)); err != nil {
-			return 0, fmt.Errorf("%s of process %d cannot be read: %w", library.path, t.Pid, err)
+		if f, err = elf.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", t.Pid, library.Start, library.End)); err != nil {
+			return 0, fmt.Errorf("%s of process %d cannot be read: %w", library.Name, t.Pid, err)
 		}
 	}
 	defer f.Close()
@@ -238,55 +239,43 @@ func (t *Target) symbol(library *mapping, name string) (uint64, error) {
 	}
 	for _, s := range symbols {
 		if s.Name == name && s.Section != elf.SHN_UNDEF && elf.ST_TYPE(s.Info) == elf.STT_FUNC {
-			at := library.from - firstAddress(f) + s.Value
+			at := library.Start - firstAddress(f) + s.Value
 			// The file must be the one that is mapped: after an upgrade another one has the name.
 			var disk, memory [16]byte
 			section := f.Sections[s.Section]
 			section.ReadAt(disk[:], int64(s.Value-section.Addr))
 			if read(t.Pid, at, memory[:]) != len(memory) || disk != memory {
-				return 0, fmt.Errorf("%s is another file than the one that process %d has mapped; start the program again", library.path, t.Pid)
+				return 0, fmt.Errorf("%s is another file than the one that process %d has mapped; start the program again", library.Name, t.Pid)
 			}
 			return at, nil
 		}
 	}
-	return 0, fmt.Errorf("%s of process %d has no %s", library.path, t.Pid, name)
+	return 0, fmt.Errorf("%s of process %d has no %s", library.Name, t.Pid, name)
 }
 
 // sigreturn finds code of the C library that calls rt_sigreturn, as handlers of signals return to.
-func (t *Target) sigreturn(all []mapping, libc string) (uint64, error) {
+func (t *Target) sigreturn(all []procfs.Mapping, libc string) (uint64, error) {
 	code := []byte{0x48, 0xc7, 0xc0, unix.SYS_RT_SIGRETURN, 0, 0, 0, 0x0f, 0x05}
 	for _, m := range all {
-		if m.path != libc || !strings.Contains(m.perm, "x") {
+		if m.Name != libc || !m.Exec {
 			continue
 		}
-		text := make([]byte, m.to-m.from)
-		if i := bytes.Index(text[:read(t.Pid, m.from, text)], code); i >= 0 {
-			return m.from + uint64(i), nil
+		text := make([]byte, m.End-m.Start)
+		if i := bytes.Index(text[:read(t.Pid, m.Start, text)], code); i >= 0 {
+			return m.Start + uint64(i), nil
 		}
 	}
 	return 0, fmt.Errorf("%s of process %d has no code for the return of a signal", libc, t.Pid)
 }
 
-// A mapping is a line of /proc/PID/maps.
-type mapping struct {
-	from, to, offset uint64
-	perm, path       string
-}
-
-func maps(pid int) (all []mapping, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/maps", pid))
-	for line := range strings.Lines(string(text)) {
-		var m mapping
-		var device string
-		var inode uint64
-		if n, _ := fmt.Sscanf(line, "%x-%x %s %x %s %d", &m.from, &m.to, &m.perm, &m.offset, &device, &inode); n < 6 {
-			continue
-		}
-		if i := strings.IndexByte(line, '/'); i >= 0 {
-			m.path = strings.TrimSuffix(line[i:], "\n")
-		}
-		all = append(all, m)
+// maps returns what the process has mapped.
+func maps(pid int) (all []procfs.Mapping, err error) {
+	f, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return nil, err
 	}
+	defer f.Close()
+	err = procfs.Mappings(f, func(m procfs.Mapping) bool { all = append(all, m); return true })
 	return all, err
 }
 
@@ -373,10 +362,10 @@ func (t *Target) look(sp uint64) (sysmon, ofRuntime bool) {
 }
 
 // hasRoom reports whether enough of a stack lies below the stack pointer. That of a goroutine is too short.
-func hasRoom(all []mapping, sp uint64) bool {
+func hasRoom(all []procfs.Mapping, sp uint64) bool {
 	for _, m := range all {
-		if sp >= m.from && sp < m.to {
-			return sp-m.from >= callRoom && m.perm[:2] == "rw"
+		if sp >= m.Start && sp < m.End {
+			return sp-m.Start >= callRoom && m.Read && m.Write
 		}
 	}
 	return false
