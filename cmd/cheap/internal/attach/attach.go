@@ -55,6 +55,7 @@ type Target struct {
 	dlopen  uint64
 	sigret  uint64 // code that calls rt_sigreturn
 	loaded  int    // libraries of this package
+	filters string // how many filters of system calls each thread has
 }
 
 // Open looks at a process. An error says in a sentence why nothing can be loaded, and what to do.
@@ -63,7 +64,7 @@ func Open(pid int) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no process %d", pid)
 	}
-	field := func(name string) string { return field(string(status), name) }
+	field := func(name string) string { return of(string(status), name) }
 	if strings.HasPrefix(field("State"), "Z") {
 		return nil, fmt.Errorf("process %d has ended; its parent has not asked for its exit code yet (a zombie)", pid)
 	}
@@ -78,8 +79,8 @@ func Open(pid int) (*Target, error) {
 	return t, nil
 }
 
-// field returns what a file of the kernel has behind a name.
-func field(status, name string) string {
+// of returns what a file of the kernel has behind a name.
+func of(status, name string) string {
 	_, rest, _ := strings.Cut(status, "\n"+name+":\t")
 	value, _, _ := strings.Cut(rest, "\n")
 	return value
@@ -110,10 +111,14 @@ func open(pid int, field func(name string) string) (*Target, error) {
 			return nil, fmt.Errorf("process %d runs in the memory of process %d until it starts a program (vfork)", pid, parent)
 		}
 	}
-	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/comm", pid))
+	names, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	for _, name := range names {
-		if text, _ := os.ReadFile(name); string(text) == helper+"\n" {
+		text, err := os.ReadFile(name)
+		if name := of("\n"+string(text), "Name"); name == helper {
 			return nil, fmt.Errorf("process %d is recorded already; if that command was killed, the library ends within five seconds", pid)
+		}
+		if err == nil && of(string(text), "Seccomp_filters") != field("Seccomp_filters") {
+			return nil, fmt.Errorf("threads of process %d have filters of system calls (seccomp) of their own, which might end it; start the program with cheap record", pid)
 		}
 	}
 	exe := fmt.Sprintf("/proc/%d/exe", pid)
@@ -123,7 +128,7 @@ func open(pid int, field func(name string) string) (*Target, error) {
 	} else if err != nil {
 		return nil, fmt.Errorf("process %d has no program: it is a thread of the kernel, or it ends", pid)
 	}
-	t := &Target{Pid: pid}
+	t := &Target{Pid: pid, filters: field("Seccomp_filters")}
 	all, err := maps(pid)
 	if err == nil {
 		t.root, err = os.OpenFile(fmt.Sprintf("/proc/%d/root", pid), unix.O_PATH, 0)
@@ -138,9 +143,6 @@ func open(pid int, field func(name string) string) (*Target, error) {
 		return nil, errors.New(strings.ReplaceAll(err.Error(), exe, fmt.Sprintf("process %d, %s,", pid, path)))
 	}
 	t.Program.Path, t.Program.At = strings.TrimSuffix(path, " (deleted)"), shared.In(t.file, "")
-	if field("Seccomp") != "0" {
-		return nil, fmt.Errorf("process %d has a filter of system calls (seccomp), which might end it for the calls that are needed; start the program with cheap record, or without the filter (Docker: --security-opt seccomp=unconfined)", pid)
-	}
 	if err := t.find(all, path); err != nil {
 		return nil, err
 	}
@@ -433,6 +435,11 @@ func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 		}
 	}()
 	err = t.with(func(x *tracee) error {
+		if t.filters != "0" {
+			if err := x.checkFilters(); err != nil {
+				return err
+			}
+		}
 		at := (x.saved.Rsp - redZone - 64) &^ 7
 		name := fmt.Sprintf("%s-%d-%d\x00", memoryName, os.Getpid(), time.Now().UnixNano())
 		if err := write(t.Pid, at, []byte(name)); err != nil {

@@ -183,7 +183,7 @@ func (t *tracee) syscall(nr uint64, args ...uint64) (uint64, error) {
 // blocked returns the signals that the thread blocks now: others than before while it is in call.
 func (t *tracee) blocked() (mask uint64) {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/status", t.pid, t.tid))
-	fmt.Sscanf(field(string(text), "SigBlk"), "%x", &mask)
+	fmt.Sscanf(of(string(text), "SigBlk"), "%x", &mask)
 	return mask
 }
 
