@@ -60,8 +60,15 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		_, err = fmt.Fprintf(stderr, "cheap record: %s is for programs with %s\n", s.build, needs)
 		return 0, err
 	}
+	var listener net.Listener
+	if s.address != "" {
+		if listener, err = listen(s.address); err != nil {
+			return 0, err
+		}
+		defer listener.Close()
+	}
 	if s.pid != 0 {
-		return 0, s.recordPid(folder, signals, stderr, func(r *recording, process int) error { return r.await(context.Background(), process) })
+		return 0, s.recordPid(folder, signals, listener, stderr, func(r *recording, process int) error { return r.await(context.Background(), process) })
 	}
 	library, err := s.preloaded(folder)
 	if err != nil && s.folder != "" && !s.isGo && errors.As(err, new(*shared.UsageError)) {
@@ -77,13 +84,6 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 		if err := s.takeName(); err != nil {
 			return 0, err
 		}
-	}
-	var listener net.Listener
-	if s.address != "" {
-		if listener, err = listen(s.address); err != nil {
-			return 0, err
-		}
-		defer listener.Close()
 	}
 	file, err := shared.Create(folder)
 	if err != nil {

@@ -31,7 +31,7 @@ func watchPid(pid int, w io.Writer, show func(over context.Context, report func(
 		return err
 	}
 	s := &recordSettings{pid: pid, rate: sample.DefaultRate}
-	return errors.Join(s.recordPid(folder, signals, w, func(r *recording, process int) error {
+	return errors.Join(s.recordPid(folder, signals, nil, w, func(r *recording, process int) error {
 		over, end := context.WithCancelCause(context.Background())
 		ended := make(chan struct{})
 		go func() { defer close(ended); end(r.await(over, process)) }()
@@ -49,7 +49,7 @@ func watchPid(pid int, w io.Writer, show func(over context.Context, report func(
 }
 
 // recordPid records a process that runs, until a function returns that says meanwhile that this process lives.
-func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stderr io.Writer, until func(r *recording, process int) error) (err error) {
+func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, listener net.Listener, stderr io.Writer, until func(r *recording, process int) error) (err error) {
 	process, err := unix.PidfdOpen(s.pid, 0) // first: the number may be given to another process later
 	if err != nil {
 		return usagef("there is no process %d", s.pid)
@@ -66,13 +66,6 @@ func (s *recordSettings) recordPid(folder *shared.Folder, signals *signals, stde
 		return orUsage(err)
 	}
 	r := &recording{recordSettings: s, signals: signals, stderr: stderr}
-	var listener net.Listener
-	if s.address != "" {
-		if listener, err = listen(s.address); err != nil {
-			return err
-		}
-		defer listener.Close()
-	}
 	if r.file, err = target.Load(library, s.rate); err != nil {
 		return err
 	}

@@ -42,82 +42,52 @@ func (t *tracee) checkFilters() error {
 	return errors.New("it has a filter of system calls (seccomp), which " + why + "; start the program with cheap record, or without the filter (Docker: --security-opt seccomp=unconfined)")
 }
 
-// A word of a filter is unknown where it depends on an argument of the call.
-type word struct {
-	is      uint32
-	isKnown bool
-}
-
-// mayEnd reports whether a filter does anything with a call, whatever its arguments are, but to allow it or to have it fail.
+// mayEnd reports whether a filter does anything with a call, whatever its arguments are, but to allow it or to have it fail. It
+// knows the instructions of libseccomp.
 func mayEnd(filter []unix.SockFilter, nr uint32) bool {
-	const most = 100_000
+	const most, archAMD64 = 100_000, 0xc000003e
 	steps := 0
-	var run func(pc uint32, a, x word, memory [unix.BPF_MEMWORDS]word) bool
-	run = func(pc uint32, a, x word, memory [unix.BPF_MEMWORDS]word) bool {
+	var run func(pc, a uint32, isKnown bool) bool // the register is unknown where it depends on an argument
+	run = func(pc, a uint32, isKnown bool) bool {
 		for ; steps < most && pc < uint32(len(filter)); steps++ {
 			f := filter[pc]
-			k := word{f.K, true}
 			pc++
+			var jumps bool
 			switch f.Code {
 			case unix.BPF_LD | unix.BPF_W | unix.BPF_ABS:
-				const archAMD64 = 0xc000003e
-				a = map[uint32]word{0: {nr, true}, 4: {archAMD64, true}}[f.K]
-			case unix.BPF_LD | unix.BPF_IMM:
-				a = k
-			case unix.BPF_LDX | unix.BPF_IMM:
-				x = k
-			case unix.BPF_LD | unix.BPF_MEM:
-				a = memory[f.K]
-			case unix.BPF_LDX | unix.BPF_MEM:
-				x = memory[f.K]
-			case unix.BPF_ST:
-				memory[f.K] = a
-			case unix.BPF_STX:
-				memory[f.K] = x
-			case unix.BPF_MISC | unix.BPF_TAX:
-				x = a
-			case unix.BPF_MISC | unix.BPF_TXA:
-				a = x
+				known := map[uint32]uint32{0: nr, 4: archAMD64} // by offset in struct seccomp_data
+				a, isKnown = known[f.K]
+				continue
+			case unix.BPF_ALU | unix.BPF_AND:
+				a &= f.K
+				continue
 			case unix.BPF_JMP | unix.BPF_JA:
 				pc += f.K
-			case unix.BPF_RET | unix.BPF_K, unix.BPF_RET | unix.BPF_A:
-				if f.Code&unix.BPF_A != 0 {
-					k = a
-				}
-				const action = 0xffff0000
-				is := k.is & action
-				return !k.isKnown || is != unix.SECCOMP_RET_ALLOW && is != unix.SECCOMP_RET_LOG && is != unix.SECCOMP_RET_ERRNO
+				continue
+			case unix.BPF_RET | unix.BPF_K:
+				action := f.K & 0xffff0000
+				return action != unix.SECCOMP_RET_ALLOW && action != unix.SECCOMP_RET_LOG && action != unix.SECCOMP_RET_ERRNO
+			case unix.BPF_JMP | unix.BPF_JEQ:
+				jumps = a == f.K
+			case unix.BPF_JMP | unix.BPF_JGT:
+				jumps = a > f.K
+			case unix.BPF_JMP | unix.BPF_JGE:
+				jumps = a >= f.K
+			case unix.BPF_JMP | unix.BPF_JSET:
+				jumps = a&f.K != 0
 			default:
-				if f.Code&unix.BPF_X != 0 {
-					k = x
-				}
-				var jumps bool
-				switch f.Code &^ unix.BPF_X {
-				case unix.BPF_JMP | unix.BPF_JEQ:
-					jumps = a.is == k.is
-				case unix.BPF_JMP | unix.BPF_JGT:
-					jumps = a.is > k.is
-				case unix.BPF_JMP | unix.BPF_JGE:
-					jumps = a.is >= k.is
-				case unix.BPF_JMP | unix.BPF_JSET:
-					jumps = a.is&k.is != 0
-				default: // arithmetic, which is about arguments, and what is new
-					if f.Code&7 != unix.BPF_ALU {
-						return true
-					}
-					a = word{}
-					continue
-				}
-				if isKnown := a.isKnown && k.isKnown; !isKnown && run(pc+uint32(f.Jf), a, x, memory) {
-					return true
-				} else if jumps || !isKnown {
-					pc += uint32(f.Jt)
-				} else {
-					pc += uint32(f.Jf)
-				}
+				return true
+			}
+			if !isKnown && run(pc+uint32(f.Jf), a, false) {
+				return true
+			}
+			if jumps || !isKnown {
+				pc += uint32(f.Jt)
+			} else {
+				pc += uint32(f.Jf)
 			}
 		}
 		return true
 	}
-	return run(0, word{}, word{}, [unix.BPF_MEMWORDS]word{})
+	return run(0, 0, false)
 }

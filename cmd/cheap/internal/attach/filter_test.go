@@ -46,6 +46,7 @@ func TestMayEnd(t *testing.T) {
 		{onArgument, unix.SYS_CLONE, true},
 		{onArgument, unix.SYS_MMAP, false},
 		{nil, unix.SYS_MMAP, true},
+		{[]unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_A}}, unix.SYS_MMAP, true},
 	} {
 		if got := mayEnd(c.filter, c.nr); got != c.want {
 			t.Errorf("filter %d: %v for the call %d", i, got, c.nr)
