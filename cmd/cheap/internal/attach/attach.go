@@ -176,9 +176,9 @@ func (t *Target) find(all []procfs.Mapping, program string) error {
 			t.loaded++
 		case m.Name == program && t.base == 0:
 			t.base = m.Start
-		case name == "libc.so.6":
+		case name == "libc.so.6", strings.HasPrefix(name, "libc-2."): // before glibc 2.34 the first is a link to the second
 			libc = m
-		case strings.HasPrefix(name, "ld-linux-"):
+		case strings.HasPrefix(name, "ld-linux-"), strings.HasPrefix(name, "ld-2."):
 			loader = m
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/internal/test/testwait"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 var cycles = flag.Int("attach.cycles", 24, "attach and detach so many times in TestHammer")
@@ -414,6 +416,28 @@ func TestForbidden(t *testing.T) {
 	if _, err := Open(p.Process.Pid); err != nil {
 		t.Error(err)
 	}
+	p.end(t)
+}
+
+// TestLinked has a process whose C library is a link, as that of old systems is.
+func TestLinked(t *testing.T) {
+	t.Parallel()
+	all, err := maps(start(t, "leak").Process.Pid)
+	i := slices.IndexFunc(all, func(m procfs.Mapping) bool { return filepath.Base(m.Name) == "libc.so.6" })
+	if err != nil || i < 0 {
+		t.Fatal(i, err)
+	}
+	libc, err := os.ReadFile(all[i].Name)
+	at := t.TempDir()
+	if err = errors.Join(err, os.WriteFile(at+"/libc-2.31.so", libc, 0o700), os.Symlink("libc-2.31.so", at+"/libc.so.6")); err != nil {
+		t.Fatal(err)
+	}
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := startAs(t, "env", "LD_LIBRARY_PATH="+at, path, "calls")
+	end(t, p.attach(t))
 	p.end(t)
 }
 
