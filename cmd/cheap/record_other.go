@@ -14,7 +14,7 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (in
 }
 
 // watchPid is for cheap top -pid.
-func watchPid(int, io.Writer, func(context.Context, func(io.Writer) error) error) error {
+func watchPid(context.Context, int, io.Writer, func(context.Context, func(io.Writer) error) error) error {
 	_, err := recordCommand(nil, nil, nil, nil)
 	return err
 }

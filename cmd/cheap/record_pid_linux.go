@@ -21,9 +21,9 @@ import (
 	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
-// watchPid records a process that runs while show does, to which it gives a function that writes the report of now, and a context
-// that ends when the recording does. The report of the end goes to w.
-func watchPid(pid int, w io.Writer, show func(over context.Context, report func(io.Writer) error) error) error {
+// watchPid records a process that runs while show does, to which it gives a context that ends when the recording does, and a
+// function that writes the report of now. The report of the end goes to w.
+func watchPid(ctx context.Context, pid int, w io.Writer, show func(ctx context.Context, report func(io.Writer) error) error) error {
 	signals := takeSignals()
 	defer signals.stop()
 	folder, err := shared.MakeFolder(func(path string) { writeLeft(path, io.Discard) })
@@ -32,19 +32,15 @@ func watchPid(pid int, w io.Writer, show func(over context.Context, report func(
 	}
 	s := &recordSettings{pid: pid, rate: sample.DefaultRate}
 	return errors.Join(s.recordPid(folder, signals, nil, w, func(r *recording, process int) error {
-		over, end := context.WithCancelCause(context.Background())
-		ended := make(chan struct{})
-		go func() { defer close(ended); end(r.await(over, process)) }()
-		err := show(over, func(w io.Writer) error {
+		ctx, end := context.WithCancel(ctx)
+		ended := make(chan error)
+		go func() { err := r.await(ctx, process); end(); ended <- err }()
+		err := show(ctx, func(w io.Writer) error {
 			now := &recording{recordSettings: s, file: r.file, parts: r.parts, since: r.since, took: time.Since(r.since)}
 			return now.write(w)
 		})
-		end(nil)
-		<-ended
-		if cause := context.Cause(over); err == nil && cause != context.Canceled {
-			err = cause
-		}
-		return err
+		end()
+		return errors.Join(err, <-ended)
 	}), folder.Remove())
 }
 

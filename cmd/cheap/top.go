@@ -121,10 +121,7 @@ func topCommand(ctx context.Context, args []string, stdin io.Reader, stdout io.W
 	if s.pid == 0 {
 		return t.show(ctx, stdin, stdout)
 	}
-	return watchPid(s.pid, stdout, func(over context.Context, report func(io.Writer) error) error {
-		ctx, cancel := context.WithCancel(ctx)
-		defer cancel()
-		defer context.AfterFunc(over, cancel)()
+	return watchPid(ctx, s.pid, stdout, func(ctx context.Context, report func(io.Writer) error) error {
 		t.report = report
 		return t.show(ctx, stdin, stdout)
 	})
