@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"runtime/debug"
 	"slices"
@@ -48,6 +49,7 @@ type Suspect struct {
 	Grown      int64   // their growth in all intervals together, an estimate
 	GrownError int64   // the standard deviation of Grown, at most
 	Stacks     int     // how many stacks have grown, or 1
+	Labels     string  // of the goroutines: those of three quarters of what Stack has in use, such as "route=/a tenant=7"
 	Line       Frame   // in the program's main module, the innermost; or else in Go
 	Stack      []Frame // the one that has grown the most
 }
@@ -230,11 +232,28 @@ func named(all []*suspected) ([]Suspect, error) {
 		s := &byStack[stacks[i].number].Suspect
 		sample := b.Sample(stacks[i].known())
 		s.Library, s.Stack = sample.Label["library"][0], framesOf(sample)
-		s.Line = lineOf(s.Stack)
+		s.Line, s.Labels = lineOf(s.Stack), mostLabels(&stacks[i])
 		found = append(found, *s)
 	}
 	slices.SortStableFunc(found, func(x, y Suspect) int { return cmp.Compare(y.Grown, x.Grown) })
 	return found, nil
+}
+
+// mostLabels returns those that three quarters of the bytes of a stack have.
+func mostLabels(of *site) string {
+	all, held := 0.0, map[string]float64{}
+	eachSite(func(s *site) {
+		if s.plain != of.id && s.id != of.id {
+			return
+		}
+		live, _ := s.live()
+		all += live
+		for _, l := range labelsOf(s.labels) {
+			held[l.Key+"="+l.Value] += live
+		}
+	})
+	maps.DeleteFunc(held, func(_ string, n float64) bool { return n <= all/4*3 })
+	return strings.Join(slices.Sorted(maps.Keys(held)), " ")
 }
 
 // A reading is what a stack, or a sum of stacks, had in use at a time.
@@ -372,11 +391,14 @@ func framesOf(sample *profile.Sample) []Frame {
 
 // text returns the line and the stack of a suspect in the format of a goroutine's trace.
 func (s *Suspect) text() string {
-	stack := stackText(s.Stack)
-	if s.Line.Line == 0 {
-		return stack
+	text := stackText(s.Stack)
+	if s.Line.Line != 0 {
+		text = stackText([]Frame{s.Line}) + "by way of\n" + text
 	}
-	return stackText([]Frame{s.Line}) + "by way of\n" + stack
+	if s.Labels != "" {
+		text += "with the label " + s.Labels + "\n"
+	}
+	return text
 }
 
 // stackText returns frames in the format of a goroutine's trace.

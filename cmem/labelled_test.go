@@ -115,8 +115,18 @@ func TestLabels(t *testing.T) {
 	if got, want := inUse(profileNow(t), "cmem.backLabelled"), map[string]int64{"tenant=c": 77}; !maps.Equal(got, want) {
 		t.Errorf("a callback: %v, want %v", got, want)
 	}
+	watch := NewWatch(1)
+	if _, err := watch.Look(); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
-		labelled(func() { all = append(all, topLabelled(9000)) }, "tenant", fmt.Sprint(i))
+		labelled(func() { all = append(all, topLabelled(9000)) }, "tenant", fmt.Sprint(i), "route", "/top")
+	}
+	suspects, err := watch.Look()
+	if err != nil || !slices.ContainsFunc(suspects, func(s Suspect) bool {
+		return s.Labels == "route=/top" && strings.HasSuffix(s.text(), "\nwith the label route=/top\n") && s.Live == 27_000
+	}) {
+		t.Errorf("no suspect has the label of all its blocks: %+v, %v", suspects, err)
 	}
 	var of []census.CSuspect
 	for _, s := range top(1000) {

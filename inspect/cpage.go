@@ -147,18 +147,8 @@ func cStacks(p *profile.Profile) (stacks []heappage.Stack, keys []string) {
 				stack.Frames = append(stack.Frames, name)
 			}
 		}
-		var labels []string
-		for key, values := range s.Label {
-			for i, v := range values {
-				if key == "library" && i == 0 {
-					stack.Library = v
-					continue
-				}
-				labels = append(labels, key+"="+v)
-			}
-		}
-		slices.Sort(labels)
-		stack.Labels = strings.Join(labels, " ")
+		library, labels := heappage.Labels(s.Label)
+		stack.Library, stack.Labels = library, strings.Join(labels, " ")
 		key := strings.Join(append(slices.Clone(stack.Frames), cmp.Or(stack.Library, "-"), stack.Labels), "\x00")
 		if i, ok := index[key]; ok { // another line of the same functions
 			stacks[i].Allocated += stack.Allocated

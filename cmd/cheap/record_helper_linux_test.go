@@ -105,9 +105,8 @@ func nothingShared(t *testing.T, command *exec.Cmd) {
 
 func record(t *testing.T, args ...string) *recordRun { return recordEnv(t, nil, args...) }
 
-// stacks returns what the profile has, of a sample type, by stack: the functions with spaces
-// between them, innermost first.
-func (r *recordRun) stacks(t *testing.T, kind string) map[string]int64 {
+// profile reads the profile.
+func (r *recordRun) profile(t *testing.T) *profile.Profile {
 	t.Helper()
 	f, err := os.Open(r.out)
 	if err != nil {
@@ -118,6 +117,14 @@ func (r *recordRun) stacks(t *testing.T, kind string) map[string]int64 {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+// stacks returns what the profile has, of a sample type, by stack: the functions with spaces
+// between them, innermost first.
+func (r *recordRun) stacks(t *testing.T, kind string) map[string]int64 {
+	t.Helper()
+	p := r.profile(t)
 	i := slices.IndexFunc(p.SampleType, func(v *profile.ValueType) bool { return v.Type == kind })
 	all := map[string]int64{}
 	for _, s := range p.Sample {

@@ -50,6 +50,10 @@ func TestRecordLeak(t *testing.T) {
 		if n := sum(stacks, c+`main\._Cfunc_leak main\.inlined main\.leaky main\.main runtime\.main runtime\.goexit$`); n != 1_000_000 {
 			t.Errorf("%v: %d bytes leaked, want 1,000,000: %v", flags, n, stacks)
 		}
+		label := r.profile(t).Sample[0].Label["tenant"] // a program without DWARF does not say where they are
+		if isStripped := strings.HasPrefix(c, "^("); isStripped != (len(label) == 0) || len(label) > 0 && (label[0] != "acme" || !strings.Contains(r.stderr, ", with the label empty= tenant=acme\n")) {
+			t.Errorf("%v: the label %q in\n%s", flags, label, r.stderr)
+		}
 		if n := sum(r.stacks(t, "peak_space"), `main\.leaky main\.main`); n != 1_000_000 {
 			t.Errorf("%v: %d bytes at the peak, want 1,000,000", flags, n)
 		}

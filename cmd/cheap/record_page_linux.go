@@ -178,9 +178,11 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 			continue
 		}
 		stack := heappage.Stack{
-			Library: s.Label["library"][0], Thread: "threads of Go", Allocated: s.Value[1], InUse: s.Value[3], Peak: s.Value[len(s.Value)-1],
+			Thread: "threads of Go", Allocated: s.Value[1], InUse: s.Value[3], Peak: s.Value[len(s.Value)-1],
 			At: []int64{0},
 		}
+		library, labels := heappage.Labels(s.Label)
+		stack.Library, stack.Labels = library, strings.Join(labels, " ")
 		for _, l := range slices.Backward(s.Location) {
 			for _, line := range slices.Backward(l.Line) {
 				name := line.Function.Name

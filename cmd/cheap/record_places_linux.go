@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"debug/buildinfo"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -26,14 +27,18 @@ const mostPlaces = 5
 func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places []heappage.Place) {
 	type key struct{ place, by string }
 	index := map[key]int{}
-	callers := map[key]map[string]int64{} // the bytes in use of each place, by its caller
+	callers, labels := map[key]map[string]int64{}, map[key]map[string]int64{} // the bytes in use of each place, by its caller
 	for i, s := range samples {
 		place, by, caller := placeOf(s, module)
 		k, blocks, bytes := key{place, by}, s.Value[2], s.Value[3]
 		if callers[k] == nil {
-			callers[k] = map[string]int64{}
+			callers[k], labels[k] = map[string]int64{}, map[string]int64{}
 		}
 		callers[k][caller] += bytes
+		_, has := heappage.Labels(s.Label)
+		for _, label := range has {
+			labels[k][label] += bytes
+		}
 		n, ok := index[k]
 		if !ok {
 			n = len(places)
@@ -51,18 +56,21 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 	}
 	for k, n := range index { // a caller says more than the place if it is one of several, or if all is C
 		if all := callers[k]; len(all) > 1 || !strings.Contains(k.place, ".go:") {
-			for caller, bytes := range all {
-				if bytes > places[n].Bytes/4*3 {
-					places[n].Caller = figure.Printable(caller)
-				}
-			}
+			places[n].Caller = mostOf(all, places[n].Bytes)
 		}
+		places[n].Labels = mostOf(labels[k], places[n].Bytes)
 	}
 	places = slices.DeleteFunc(places, func(p heappage.Place) bool { return p.Bytes <= 0 })
 	slices.SortFunc(places, func(x, y heappage.Place) int {
 		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), cmp.Compare(x.Name, y.Name), cmp.Compare(x.By, y.By))
 	})
 	return places
+}
+
+// mostOf returns the texts that have more than three quarters of the bytes.
+func mostOf(all map[string]int64, bytes int64) string {
+	maps.DeleteFunc(all, func(_ string, n int64) bool { return n <= bytes/4*3 })
+	return figure.Printable(strings.Join(slices.Sorted(maps.Keys(all)), " "))
 }
 
 // placeOf returns the place of a stack: a function and its line, and what it has called: the function of a library that has
@@ -154,6 +162,9 @@ func (r *recording) reportPlaces(line func(label, format string, args ...any)) {
 		text := p.Name
 		if p.By != "" {
 			text += ", by " + p.By
+		}
+		if p.Labels != "" {
+			text += ", with the label " + p.Labels
 		}
 		if p.Grew != "" {
 			text += ", grew " + p.Grew

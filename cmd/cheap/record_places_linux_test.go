@@ -37,14 +37,16 @@ func TestPlacesInUse(t *testing.T) {
 		sample(20, c, step, frame("_cgo_1f2e3d_Cfunc_step", "", 0), frame("server+0x140c34", "", 0), call, wrapper, library),
 		sample(1000, c),
 	}
+	samples[0].Label = map[string][]string{"library": {"x"}, "route": {"/a"}}
+	samples[1].Label = map[string][]string{"route": {"/a"}, "user": {"1"}}
 	at := [][]int64{{1, 100}, {2, 50}, {9, 0}, {400, 400}, {0, 20}, {1000, 1000}}
 	for module, want := range map[string]string{
-		"example.com/server": "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10 sqlite3Malloc 400 40 [409 400]; db.find find.go:30 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70 sqlite3_step 20 2 [0 20]; ",
-		"example.com/serv":   "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10 sqlite3Malloc 400 40 [409 400]; main.main main.go:10 sqlite.(*Rows).Next 150 15 [3 150]; sqlite.(*Rows).Next rows.go:70 sqlite3_step 20 2 [0 20]; ",
+		"example.com/server": "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10 sqlite3Malloc 400 40 [409 400]; db.find find.go:30 sqlite.(*Rows).Next 150 15 [3 150]route=/a; sqlite.(*Rows).Next rows.go:70 sqlite3_step 20 2 [0 20]; ",
+		"example.com/serv":   "sqlite3Malloc sqlite3.c:1  1000 100 [1000 1000]; main.main main.go:10 sqlite3Malloc 400 40 [409 400]; main.main main.go:10 sqlite.(*Rows).Next 150 15 [3 150]route=/a; sqlite.(*Rows).Next rows.go:70 sqlite3_step 20 2 [0 20]; ",
 	} {
 		got := ""
 		for _, p := range placesInUse(samples, at, module) {
-			got += fmt.Sprint(p.Name, " ", p.By, " ", p.Bytes, " ", p.Blocks, " ", p.At, "; ")
+			got += fmt.Sprint(p.Name, " ", p.By, " ", p.Bytes, " ", p.Blocks, " ", p.At, p.Labels, "; ")
 		}
 		if got != want {
 			t.Errorf("%s: %s, want %s", module, got, want)

@@ -48,16 +48,6 @@ void cmem_set_cgocall(uintptr_t from, uintptr_t to) {
 	cgocall_end = to;
 }
 
-#ifdef CMEM_SHARED
-void cmem_find_go(void) {
-	uintptr_t code[4];
-	if (cmem_knows_go() || !cmem_shared_go(code))
-		return;
-	cmem_set_cgocall(code[2], code[3]);
-	cmem_set_go_code(code[0], code[1]);
-}
-#endif
-
 static size_t copy(struct gowalk *w, void *to, uintptr_t p, size_t n) { return cmem_read_memory(w->fd, to, p, n); }
 
 enum { word = sizeof(uintptr_t), frames_at_once = 64 };
@@ -97,6 +87,19 @@ static __attribute__((noinline)) uint32_t frames(struct gowalk *w, uintptr_t fra
 }
 
 int cmem_labels_at;
+
+#ifdef CMEM_SHARED
+void cmem_find_go(void) {
+	uintptr_t code[4];
+	int labels;
+	if (cmem_knows_go() || !cmem_shared_go(code, &labels))
+		return;
+	if (labels > 0 && labels < most_searched * word) // the words of a record that stack_of has room for
+		__atomic_store_n(&cmem_labels_at, labels, __ATOMIC_RELAXED);
+	cmem_set_cgocall(code[2], code[3]);
+	cmem_set_go_code(code[0], code[1]);
+}
+#endif
 
 // stack_of sets the stack and the labels of w to those of a goroutine, whose record begins with the ends of the stack, as
 // runtime/cgo knows as well. It returns 0 if this is no goroutine.

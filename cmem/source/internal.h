@@ -128,7 +128,8 @@ extern hidden uint32_t cmem_closed;
 struct fields {
 	uint64_t threads, none, thread_all, thread_left, thread_drawn, thread_mallocs, thread_frees;
 	uint64_t taken, lost, rate;
-	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_allocs, stack_peak_bytes, stack_peak, stack_pcs;
+	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_labels, stack_allocs, stack_peak_bytes,
+		stack_peak, stack_pcs;
 	uint64_t live, live_variance, live_samples, peak_live, peak_variance, peak, closed;
 	uint64_t trace;
 	uint64_t mapping_stacks, mapping_peak; // as stacks and peak
@@ -155,6 +156,7 @@ struct header {
 		uint64_t slots_left; // that could not be changed back
 	} attached;              // see attach.c
 	uint64_t go[4];          // the command: the code of Go functions and of runtime.cgocall, from program on; or 0
+	uint64_t labels;         // the command, before go: cmem_labels_at
 };
 enum { attached_now = 1, attached_ended }; // states
 
@@ -184,8 +186,8 @@ hidden void cmem_shared_stack(const struct cmem_stack *s);
 // if the variables are what they were when the program began.
 hidden int cmem_shared_child(void);
 
-// cmem_shared_go returns 1 if the command has said where Go code lies, and where.
-hidden int cmem_shared_go(uintptr_t code[4]);
+// cmem_shared_go returns 1 if the command has said where Go code lies, and where that and labels lie.
+hidden int cmem_shared_go(uintptr_t code[4], int *labels);
 
 // cmem_late says that the library was loaded into a process that runs. cmem_behind is where dlsym finds the functions
 // behind those of this package: RTLD_NEXT in a program that has it from the start.

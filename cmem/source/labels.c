@@ -6,7 +6,7 @@
 //
 // When the program starts, Go sets labels that it knows, and cmem_labels_find looks for them at each word of the
 // record. Where they are found, and nowhere else, lies the pointer, and what it points to is as above. Until then
-// nothing is copied.
+// nothing is copied. Of a program that cheap record runs, the DWARF says both.
 //
 // No lock is needed to read them. The thread that has called C is the goroutine's own, so nobody else sets its pointer.
 // What that points to never changes, and the collector keeps it, as all that records of goroutines point to, where
@@ -88,22 +88,34 @@ static size_t part(const char *p, size_t n, size_t most) {
 	return most;
 }
 
+// get copies n bytes of Go memory. Of a program that was not built with this package nobody has promised that labels are
+// those of the runtime, so what it has may not be mapped.
+static int get(const struct gowalk *w, void *to, uintptr_t p, size_t n) {
+#ifdef CMEM_SHARED
+	return cmem_read_memory(w->fd, to, p, n) == n;
+#else
+	(void)w;
+	memcpy(to, (const void *)p, n);
+	return 1;
+#endif
+}
+
 void cmem_labels_copy(struct copied *to, const struct gowalk *w) {
+	struct slice s;
+	struct pair all[most_looked_at];
+	char value[most_value + 1];
 	to->n = to->cut = to->used = 0;
-	const struct slice *s = (const struct slice *)w->labels;
-	if (w->labels == 0 || w->labels % word != 0)
+	if (w->labels == 0 || w->labels % word != 0 || !get(w, &s, w->labels, sizeof s))
 		return;
-	if (!looks_right(s)) {
-		to->cut = s->n > longest && s->n <= s->most; // more than anybody sets
+	if (!looks_right(&s)) {
+		to->cut = s.n > longest && s.n <= s.most; // more than anybody sets
 		return;
 	}
-	const struct pair *all = (const struct pair *)s->at;
-	for (size_t i = 0; i < s->n; i++) {
-		const char *key = (const char *)all[i].key.at, *value = (const char *)all[i].value.at;
-		if (i == most_looked_at) {
-			to->cut = 1;
-			return;
-		}
+	size_t n = s.n < most_looked_at ? s.n : most_looked_at;
+	to->cut = n < s.n;
+	if (!get(w, all, s.at, n * sizeof *all))
+		return;
+	for (size_t i = 0; i < n; i++) {
 		size_t left = sizeof to->text - to->used, k = all[i].key.n, v = all[i].value.n;
 		// One without a key would have other programs refuse the profile.
 		if (to->n == most_labels || k == 0 || k > most_key || k > left || v > longest_text ||
@@ -111,9 +123,11 @@ void cmem_labels_copy(struct copied *to, const struct gowalk *w) {
 			to->cut = 1;
 			continue;
 		}
+		if (!get(w, to->text + to->used, all[i].key.at, k) ||
+			!get(w, value, all[i].value.at, v < sizeof value ? v : sizeof value))
+			return;
 		v = part(value, v, left - k < most_value ? left - k : most_value);
 		to->cut |= v < all[i].value.n;
-		memcpy(to->text + to->used, key, k);
 		memcpy(to->text + to->used + k, value, v);
 		to->used += k + v;
 		to->of[to->n].key = k;

@@ -138,12 +138,13 @@ int cmem_shared_child(void) {
 	return 1;
 }
 
-int cmem_shared_go(uintptr_t code[4]) {
+int cmem_shared_go(uintptr_t code[4], int *labels) {
 	struct header *h = in_file();
 	if (!h || __atomic_load_n(&h->go[1], __ATOMIC_ACQUIRE) == 0)
 		return 0;
 	for (int i = 0; i < 4; i++)
 		code[i] = h->program + h->go[i];
+	*labels = h->labels;
 	return 1;
 }
 

@@ -305,6 +305,7 @@ void cmem_table_fields(struct fields *f) {
 	f->stack_c = offsetof(struct cmem_stack, c);
 	f->stack_go = offsetof(struct cmem_stack, go);
 	f->stack_closed = offsetof(struct cmem_stack, closed);
+	f->stack_labels = offsetof(struct cmem_stack, labels);
 	f->stack_allocs = offsetof(struct cmem_stack, allocs);
 	f->stack_peak_bytes = offsetof(struct cmem_stack, peak_bytes);
 	f->stack_peak = offsetof(struct cmem_stack, peak);

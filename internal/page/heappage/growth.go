@@ -57,6 +57,9 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 	if p.Caller != "" {
 		sentence += ", called by " + p.Caller
 	}
+	if p.Labels != "" {
+		sentence += ", with the label " + p.Labels
+	}
 	sentence += ", " + p.Grew
 	if growing > 1 {
 		sentence += fmt.Sprintf(", and less at %s", figure.Plural(growing-1, "other place"))
@@ -73,6 +76,9 @@ func (r *Recording) joined(all []Place, every int64) (list []Place) {
 				was := &list[i]
 				if p.Bytes > was.Bytes {
 					was.By, was.Caller = p.By, p.Caller
+				}
+				if p.Labels != was.Labels {
+					was.Labels = ""
 				}
 				was.Bytes, was.Blocks, was.At = was.Bytes+p.Bytes, was.Blocks+p.Blocks, slices.Clone(was.At)
 				for m, n := range p.At {

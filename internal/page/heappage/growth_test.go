@@ -92,8 +92,8 @@ func TestRank(t *testing.T) {
 	}
 	all = append(all, place("small", func(i int) int { return i / 32 })) // less than a hundredth of all
 	all[3] = place("grows4", func(i int) int { return max(0, i-40) })
-	all[5].Caller = "main.calls"
-	if got, by := r.Rank(all, 1); got != "C memory grew until the end at grows6, called by main.calls, by 96.0 MiB from the start on, and less at 5 other places" || by != 96*mib {
+	all[5].Caller, all[5].Labels = "main.calls", "route=/a"
+	if got, by := r.Rank(all, 1); got != "C memory grew until the end at grows6, called by main.calls, with the label route=/a, by 96.0 MiB from the start on, and less at 5 other places" || by != 96*mib {
 		t.Errorf("%q, %d", got, by)
 	}
 	got := ""

@@ -66,6 +66,7 @@ type Place struct {
 	Blocks int64
 	At     []int64 // bytes in use, by moment, or nil
 	Caller string  // the function that has called the place, or ""
+	Labels string  // of three quarters of the bytes, as of a Stack, or ""
 	Grew   string  // by how much and since when, if that has grown until the end; Rank sets it
 
 	Follows bool // the place before it is of the same function; Rank sets it
@@ -101,12 +102,27 @@ type Moment struct {
 	At time.Duration
 }
 
+// Labels returns the library of a sample of a profile, and the labels of its goroutine, such as "route=/a".
+func Labels(of map[string][]string) (library string, all []string) {
+	for key, values := range of {
+		for i, v := range values {
+			if key == "library" && i == 0 {
+				library = v
+				continue
+			}
+			all = append(all, key+"="+v)
+		}
+	}
+	slices.Sort(all)
+	return library, all
+}
+
 // A Stack has allocated.
 type Stack struct {
 	Frames  []string // functions, the outermost first
 	Library string
 	Thread  string
-	Labels  string // of the goroutine, or ""
+	Labels  string // of the goroutine, such as "route=/a tenant=7", or ""
 
 	Allocated int64 // bytes since the program began
 	InUse     int64 // bytes at the end

@@ -34,6 +34,10 @@ type Program struct {
 	IsGo          bool
 	Text, Cgocall Range
 
+	// Labels is at which byte the runtime's record of a goroutine has the labels of pprof; 0 if the program sets none, if it
+	// has no DWARF to tell, or if its version of Go has labels of another form.
+	Labels uint64
+
 	// Mallocs are the functions of C by which Go code calls C.malloc, also for C.CString and
 	// C.CBytes. A stripped program does not say where they are.
 	Mallocs []Range
@@ -141,6 +145,9 @@ func (p *Program) readGo(f *elf.File) {
 		return
 	}
 	p.IsGo, p.Text, p.Cgocall, p.table = true, Range{text, etext}, cgocall, t
+	if _, ok := t.find("runtime/pprof.runtime_setProfLabel"); ok {
+		p.Labels = labelsAt(f)
+	}
 }
 
 // gofuncWord returns which word of the runtime's record of the program says where the tables of

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -28,6 +29,7 @@ type header struct {
 	off                                [256]byte
 	attached                           attached
 	goCode                             [4]uint64
+	labels                             uint64
 }
 
 // An attached is struct attached of cmem/source/internal.h.
@@ -38,12 +40,12 @@ type attached struct {
 
 // The fields are struct fields of cmem/source/internal.h: where variables lie, and the fields of records.
 type fields struct {
-	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                    uint64
-	taken, lost, rate                                                                                uint64
-	stacks, stackAll, stackC, stackGo, stackClosed, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
-	live, liveVariance, liveSamples, peakLive, peakVariance, peak, closed                            uint64
-	trace                                                                                            uint64
-	mappingStacks, mappingPeak                                                                       uint64
+	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                                 uint64
+	taken, lost, rate                                                                                             uint64
+	stacks, stackAll, stackC, stackGo, stackClosed, stackLabels, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
+	live, liveVariance, liveSamples, peakLive, peakVariance, peak, closed                                         uint64
+	trace                                                                                                         uint64
+	mappingStacks, mappingPeak                                                                                    uint64
 }
 
 // Size is the length of the file, which has memory only where the library has asked for it.
@@ -290,7 +292,7 @@ func (f *File) sites(first, peaks uint64) ([]heapprofile.Site, error) {
 			}
 		}
 		site := heapprofile.Site{
-			C: pcs[:c], Go: pcs[c:],
+			C: pcs[:c], Go: pcs[c:], Labels: r.labels(r.uint64(s + d.stackLabels)),
 			Allocs: r.float64(s + d.stackAllocs), AllocBytes: r.float64(s + d.stackAllocs + 8),
 			Frees: r.float64(s + d.stackAllocs + 16), FreeBytes: r.float64(s + d.stackAllocs + 24),
 		}
@@ -301,6 +303,28 @@ func (f *File) sites(first, peaks uint64) ([]heapprofile.Site, error) {
 		all = append(all, site)
 	}
 	return all, r.err
+}
+
+// labels reads a set of labels: a struct cmem_labels of cmem/source/cmem.h.
+func (r *reader) labels(set uint64) (all []heapprofile.Label) {
+	const number, first, key, text = 16, 24, 16, 24 // in the set; in a label
+	if set == 0 {
+		return nil
+	}
+	for i := range min(r.uint64(set+number), 1<<10) {
+		l := r.uint64(set + first + 8*i)
+		lengths := r.uint64(l + key)
+		k, v := lengths&0xffff, lengths>>16&0xffff
+		p, err := r.f.at(l, text+k+v)
+		if err != nil {
+			r.err = err
+			return nil
+		}
+		s := string(unsafe.Slice((*byte)(unsafe.Add(p, text)), k+v))
+		// Other programs would refuse a profile that has what is not UTF-8.
+		all = append(all, heapprofile.Label{Key: strings.ToValidUTF8(s[:k], "\ufffd"), Value: strings.ToValidUTF8(s[k:], "\ufffd")})
+	}
+	return all
 }
 
 // InUse reads the bytes in use of each stack that has allocated, in the order of Sites. New stacks are put before the

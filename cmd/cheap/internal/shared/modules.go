@@ -60,6 +60,7 @@ func (f *File) SetGo(p *executable.Program, base uint64) {
 		return
 	}
 	f.goFile.Store(&goFile{p, base})
+	f.header().labels = p.Labels
 	code := &f.header().goCode
 	code[0], code[2], code[3] = p.Text.From+base, p.Cgocall.From+base, p.Cgocall.To+base
 	atomic.StoreUint64(&code[1], p.Text.To+base)

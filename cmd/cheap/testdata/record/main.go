@@ -43,6 +43,7 @@ static void stops(void) { abort(); }
 import "C"
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -50,6 +51,7 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"runtime/pprof"
 	"strings"
 	"sync"
 	"syscall"
@@ -61,6 +63,7 @@ var kept []unsafe.Pointer
 
 //go:noinline
 func leaky() {
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels("tenant", "acme", "empty", "")))
 	for range 10 {
 		inlined(100_000)
 	}
@@ -70,8 +73,15 @@ var more C.int // frames of C
 
 func inlined(n int) { C.leak(C.size_t(n), more) }
 
+// setLabels is for other code than the runtime's as well.
+//
+//go:linkname setLabels runtime/pprof.runtime_setProfLabel
+func setLabels(unsafe.Pointer)
+
 //go:noinline
 func asks() {
+	setLabels(unsafe.Pointer(&[]uintptr{1 << 12, 1, 1}[0])) // no such memory
+	defer setLabels(nil)
 	for range 20 {
 		kept = append(kept, C.malloc(5000))
 	}
