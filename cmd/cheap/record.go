@@ -33,6 +33,7 @@ Examples:
 	cheap record -http localhost:6061 ./server
 	cheap record -trace server.fht.gz ./server && go run ./lab replay server.fht.gz
 	cheap record -- go test ./...
+	cheap record -children -o out/ sh start.sh
 
 	cheap record -build libcheap.so
 	cheap record -library libcheap.so -o /dev/shm/heap.pb.gz ./server
@@ -63,8 +64,11 @@ would have without this command. SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and
 SIGUSR2 are passed on to it. The exit code is that of the program, or 128 and
 the number of the signal that has ended it, as in a shell. If a file cannot be
 written, it is 1 in place of 0. Programs that it starts are not recorded, nor what
-it becomes by exec; the report names those that were seen. What the child of a
-fork does before it calls exec is not counted.
+it becomes by exec; the report names those that were seen. With -children they
+are, a page for each that has allocated, also those that they start. They find the
+library in their environment, where this command leaves it then, and need the
+same C library as the program. What the child of a fork does before it calls exec
+is not counted.
 
 With -pid it records a Go program that runs, and was not started for that: what
 it allocates from now on, until -for has passed, it ends, or SIGINT comes.
@@ -88,23 +92,24 @@ const pageSuffix = ".html"
 
 // recordSettings is what the arguments of `cheap record` ask for.
 type recordSettings struct {
-	out     string // the profile, or the page
-	page    string // "" if there is none; out, if that is a page
-	folder  string // for the profile, the page and the report, absolute; "" if out was named
-	beside  string // what the folder had of earlier runs of the program, as the end of a sentence
-	older   bool   // the file that -o names was there
-	reports string // a file for the names of reports, or ""; see reportsVariable
-	trace   string
-	address string // of the page
-	library string // that is preloaded; "" if it is yet to be compiled
-	build   string // compile the library to this file, and do nothing else
-	rate    int
-	pid     int           // of a process that runs; 0: a program is started
-	length  time.Duration // how long that is recorded; 0 is until it ends
-	path    string        // of the program
-	program *executable.Program
-	args    []string // of the program, the name first
-	isGo    bool     // the program is go test or go run: those that it starts are recorded
+	out      string // the profile, or the page
+	page     string // "" if there is none; out, if that is a page
+	folder   string // for the profile, the page and the report, absolute; "" if out was named
+	beside   string // what the folder had of earlier runs of the program, as the end of a sentence
+	older    bool   // the file that -o names was there
+	reports  string // a file for the names of reports, or ""; see reportsVariable
+	trace    string
+	address  string // of the page
+	library  string // that is preloaded; "" if it is yet to be compiled
+	build    string // compile the library to this file, and do nothing else
+	rate     int
+	children bool          // record what the program starts, too
+	pid      int           // of a process that runs; 0: a program is started
+	length   time.Duration // how long that is recorded; 0 is until it ends
+	path     string        // of the program
+	program  *executable.Program
+	args     []string // of the program, the name first
+	isGo     bool     // the program is go test or go run: those that it starts are recorded
 }
 
 // parseRecord reads the arguments. It returns flag.ErrHelp where they ask for help, and a usageError where they are wrong.
@@ -118,6 +123,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	flags.StringVar(&s.build, "build", "", "compile the library to this `file`, and run nothing")
 	flags.StringVar(&s.library, "library", "", "preload this `file`, which -build has made, and compile nothing")
 	flags.IntVar(&s.rate, "rate", sample.DefaultRate, "sample one block in so many `bytes`, in the mean; 1 samples all blocks")
+	flags.BoolVar(&s.children, "children", false, "record the programs that the program starts, too; -o names a folder")
 	flags.IntVar(&s.pid, "pid", 0, "record the `process` with this number, which runs, and start nothing")
 	flags.DurationVar(&s.length, "for", 0, "with -pid: end after this `time`")
 	err := flags.Parse(args)
@@ -125,7 +131,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 	case errors.Is(err, flag.ErrHelp):
 		return nil, flags, err
 	case err != nil:
-		return nil, flags, usagef("%v; the flags are -build, -for, -http, -library, -o, -pid, -rate and -trace", err)
+		return nil, flags, usagef("%v; the flags are -build, -children, -for, -http, -library, -o, -pid, -rate and -trace", err)
 	case s.build != "" && flags.NFlag() > 1:
 		return nil, flags, usagef("-build compiles the library and runs nothing; leave the other flags out")
 	case s.build != "" && flags.NArg() > 0:
@@ -205,8 +211,8 @@ func (s *recordSettings) checkPid(flags *flag.FlagSet) error {
 		return usagef("-pid records a process that runs, and starts nothing; leave %s out", flags.Arg(0))
 	case s.length < 0:
 		return usagef("-for: %v is in the past", s.length)
-	case s.trace != "":
-		return usagef("-trace is for a program from its start; leave it or -pid out")
+	case s.trace != "" || s.children:
+		return usagef("-trace and -children are for a program from its start; leave them or -pid out")
 	case strings.HasSuffix(s.out, "/"):
 		return usagef("-o: name a file, such as %s.html, for one process", strings.TrimRight(s.out, "/"))
 	}
@@ -231,6 +237,8 @@ func (s *recordSettings) findFolder(flags *flag.FlagSet) (err error) {
 	switch isFolder := strings.HasSuffix(s.out, "/"); {
 	case !isFolder && s.isGo:
 		return usagef("-o: go %s may start several programs; name a folder, such as %s/", s.args[1], strings.TrimSuffix(s.out, ".pb.gz"))
+	case !isFolder && s.children:
+		return usagef("-children: -o has to name a folder, such as out/, for several programs")
 	case !isFolder:
 		return nil
 	case s.trace != "" || s.address != "":

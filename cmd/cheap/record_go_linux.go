@@ -33,7 +33,7 @@ func (s *recordSettings) recordGo(signals *signals, library string, stdin io.Rea
 	if err != nil {
 		return 0, err
 	}
-	each, err := goQuoted(self, "record", fmt.Sprint("-rate=", s.rate), "-library="+library, "-o="+s.folder+"/", "--")
+	each, err := goQuoted(self, "record", fmt.Sprint("-rate=", s.rate), "-library="+library, "-o="+s.folder+"/", fmt.Sprint("-children=", s.children), "--")
 	if err != nil {
 		return 0, err
 	}

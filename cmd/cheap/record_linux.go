@@ -96,6 +96,12 @@ func recordCommand(args []string, stdin io.Reader, stdout, stderr io.Writer) (co
 	}
 
 	r := &recording{recordSettings: s, signals: signals, file: file, stderr: stderr}
+	if s.children {
+		if r.children, err = newChildren(s, filepath.Dir(file.Path)); err != nil {
+			return 0, err
+		}
+		defer func() { err = errors.Join(err, r.children.folder.Remove()) }()
+	}
 	return r.run(library, listener, stdin, stdout)
 }
 
@@ -133,7 +139,8 @@ type recording struct {
 	signals    *signals
 	file       *shared.File
 	stderr     io.Writer
-	traced     *traced // nil without -trace
+	traced     *traced   // nil without -trace
+	children   *children // nil without -children
 	parts      *parts
 	places     []heappage.Place // those of the page
 	mapped     []*mapped
@@ -163,6 +170,7 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 		return 0, usagef("%v", err)
 	}
 	look, stop := r.watchParts(child.Process.Pid)
+	childrenEnded := r.children.watch()
 	r.signals.passTo(child.Process, look)
 	if listener != nil {
 		server := r.serve(listener)
@@ -170,6 +178,7 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	}
 	err = child.Wait()
 	r.took = time.Since(began)
+	childrenEnded()
 	stop()
 	if usage, ok := child.ProcessState.SysUsage().(*syscall.Rusage); ok && r.parts.next == "" {
 		r.mostResident = mostResident(int64(usage.Maxrss) << 10)
@@ -184,7 +193,7 @@ func (r *recording) run(library string, listener net.Listener, stdin io.Reader, 
 	} else {
 		err = r.write(r.stderr)
 	}
-	if err != nil {
+	if err = errors.Join(err, r.children.write(r.stderr)); err != nil {
 		fmt.Fprintf(r.stderr, "cheap record: %v\n", err)
 		if code == 0 {
 			code = exitFailed
@@ -234,7 +243,7 @@ func (e *unrecordedError) Error() string { return "nothing was recorded: " + e.w
 
 // watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
 func (r *recording) watchParts(pid int) (look, stop func()) {
-	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), moment: r.file.FindGo, program: r.path, isGo: r.program.IsGo, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() (bytes, deviation int64, ok bool) {
+	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), moment: r.file.FindGo, program: r.path, isGo: r.program.IsGo, children: r.children, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() (bytes, deviation int64, ok bool) {
 		if !r.file.Started() || r.file.Off() != "" || r.pid != 0 { // of what was in use before, nothing is known
 			return 0, 0, false
 		}
@@ -269,6 +278,9 @@ func (r *recording) environment(library string) []string {
 		env = append(env, v)
 	}
 	env = append(env, "LD_PRELOAD="+preload, "CHEAP_CMEM_RECORD="+r.file.Path, fmt.Sprintf("CHEAP_CMEM_RECORD_RATE=%x", r.rate))
+	if r.children != nil {
+		env = append(env, "CHEAP_CMEM_RECORD_CHILDREN="+r.children.folder.Path)
+	}
 	if r.trace != "" {
 		var ranges []string
 		for _, m := range r.program.Mallocs {

@@ -76,6 +76,25 @@ func TestRecordLeak(t *testing.T) {
 	}
 }
 
+// TestRecordChildren records what a shell starts and becomes, and says what it could not record. "$0" is the program.
+func TestRecordChildren(t *testing.T) {
+	t.Parallel()
+	out := t.TempDir() + "/"
+	r := record(t, "-rate", "1", "-children", "-o", out, "sh", "-c", `"$0" leak first; env -i sleep 2; exec "$0" leak second`, theRecorded(t))
+	if r.code != 3 || r.stdout != "[first]\nfrom stdin\n[second]\n" || !regexp.MustCompile(`has started sleep; it could not be recorded\n`).MatchString(r.stderr) {
+		t.Errorf("code %d, stdout %q, stderr %s", r.code, r.stdout, r.stderr)
+	}
+	for _, name := range []string{"program", "program-2"} {
+		r.out = out + name + profileSuffix
+		if n := sum(r.stacks(t, "inuse_space"), `main\.leaky main\.main`); n != 1_000_000 {
+			t.Errorf("%s: %d bytes leaked, want 1,000,000", name, n)
+		}
+		if _, err := os.Stat(out + name + pageSuffix); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestRecordPprof has go tool pprof read the profile.
 func TestRecordPprof(t *testing.T) {
 	t.Parallel()

@@ -20,12 +20,13 @@ import (
 // A parts watches what the resident memory of the program is for. It looks from outside, so of Go it knows
 // the size of the heap only.
 type parts struct {
-	pid     int
-	program string
-	isGo    bool
-	live    func() (bytes, deviation int64, ok bool) // of the C heap
-	inUse   func() []float64                         // of each stack; see File.InUse
-	mapped  func() []float64                         // likewise
+	pid      int
+	program  string
+	isGo     bool
+	children *children                                // nil without -children
+	live     func() (bytes, deviation int64, ok bool) // of the C heap
+	inUse    func() []float64                         // of each stack; see File.InUse
+	mapped   func() []float64                         // likewise
 
 	asked    chan chan struct{} // for a look at once; see lookNow
 	began    func() bool        // the library has begun
@@ -290,18 +291,23 @@ func (p *parts) leavesOut() []string {
 
 // unrecorded says in sentences what the recording leaves out. The caller holds p.mu.
 func (p *parts) unrecorded() (all []string) {
-	if p.next != "" {
+	if p.next != "" && !p.children.has(p.next) {
 		all = append(all, fmt.Sprintf("the program became %s, by exec; what came then is not recorded", figure.Printable(p.next)))
 	}
-	if n := len(p.started); n > 0 {
+	if started := slices.DeleteFunc(slices.Clone(p.started), p.children.has); len(started) > 0 {
 		var names []string
-		for _, s := range p.started[:min(n, mostStarted)] {
+		n := len(started)
+		for _, s := range started[:min(n, mostStarted)] {
 			names = append(names, figure.Printable(filepath.Base(s)))
 		}
 		if n > mostStarted {
 			names = append(names, figure.Plural(n-mostStarted, "other program"))
 		}
-		all = append(all, "the program has started "+strings.Join(names, ", ")+"; what a program starts is not recorded")
+		why := "; what a program starts is not recorded"
+		if p.children != nil {
+			why = "; it could not be recorded"
+		}
+		all = append(all, "the program has started "+strings.Join(names, ", ")+why)
 	}
 	return all
 }

@@ -157,6 +157,7 @@ struct header {
 	} attached;              // see attach.c
 	uint64_t go[4];          // the command: the code of Go functions and of runtime.cgocall, from program on; or 0
 	uint64_t labels;         // the command, before go: cmem_labels_at
+	uint64_t ready;          // the command: it knows the file, which the library has made
 };
 enum { attached_now = 1, attached_ended }; // states
 
@@ -172,6 +173,11 @@ struct module {
 // cmem_shared_open maps the file of that name, and puts the variables into it. It returns 0 if that
 // cannot be done. cmem_map hands out memory of the file from then on.
 hidden struct header *cmem_shared_open(const char *name);
+
+// cmem_shared_make makes the file in a folder: a program that is recorded has started this one. cmem_shared_wait waits until
+// the command has found it, or a second has passed.
+hidden struct header *cmem_shared_make(const char *folder);
+hidden void cmem_shared_wait(struct header *h);
 
 // cmem_shared_map is the same for a memory file that is open, and stays so. The kernel finds memory for it when that is
 // written, and nobody else has a name for it.

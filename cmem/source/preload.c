@@ -5,11 +5,12 @@
 // it shares with the command (shared.c), takes its settings from the environment, and removes them
 // and itself from there. The variables of the environment:
 //
-//	CHEAP_CMEM_RECORD        the file
-//	CHEAP_CMEM_RECORD_RATE   the rate of samples
-//	CHEAP_CMEM_RECORD_TRACE  if all calls are recorded: the functions whose blocks are marked
+//	CHEAP_CMEM_RECORD           the file
+//	CHEAP_CMEM_RECORD_RATE      the rate of samples
+//	CHEAP_CMEM_RECORD_TRACE     if all calls are recorded: the functions whose blocks are marked
+//	CHEAP_CMEM_RECORD_CHILDREN  if programs that the program starts are recorded: the folder for their files
 //
-// All numbers are hexadecimal.
+// All numbers are hexadecimal. Programs that are started need this library, the rate and the folder: these stay.
 
 #define _GNU_SOURCE
 #include "internal.h"
@@ -38,14 +39,15 @@ static uintptr_t number(const char **s) {
 static void hide(void) {
 	extern char **environ;
 	static const char preload[] = "LD_PRELOAD=", ours[] = "CHEAP_CMEM_RECORD";
+	int children = getenv("CHEAP_CMEM_RECORD_CHILDREN") != 0;
 	static char nothing[8];
 	char **to = environ, **e = environ;
 	if (!environ)
 		return;
 	for (; *e; e++) {
-		if (strncmp(*e, ours, sizeof ours - 1) == 0)
+		if (strncmp(*e, ours, sizeof ours - 1) == 0 && (!children || (*e)[sizeof ours - 1] == '='))
 			continue;
-		if (strncmp(*e, preload, sizeof preload - 1) == 0) {
+		if (!children && strncmp(*e, preload, sizeof preload - 1) == 0) {
 			char *rest = strpbrk(*e, " :");
 			if (!rest)
 				continue;
@@ -65,7 +67,11 @@ static void hide(void) {
 struct header *cmem_preload_open(void) {
 	const char *name = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD");
 	const char *rate = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_RATE");
-	struct header *h = cmem_late ? cmem_attach_open() : name ? cmem_shared_open(name) : 0;
+	const char *folder = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_CHILDREN");
+	struct header *h = cmem_late ? cmem_attach_open()
+		: name                   ? cmem_shared_open(name)
+		: folder                 ? cmem_shared_make(folder)
+								 : 0;
 	if (h) {
 		cmem_thread_fields(&h->fields);
 		cmem_sample_fields(&h->fields);
@@ -78,6 +84,7 @@ struct header *cmem_preload_open(void) {
 }
 
 void cmem_preload_begin(struct header *h, const char *off) {
+	const char *name = getenv("CHEAP_CMEM_RECORD");
 	const char *trace = cmem_late ? 0 : getenv("CHEAP_CMEM_RECORD_TRACE");
 	cmem_shared_modules();
 	cmem_find_go();
@@ -98,4 +105,6 @@ void cmem_preload_begin(struct header *h, const char *off) {
 	if (trace && *off == 0 && !cmem_trace_begin(cmem_trace_events, cmem_trace_patience))
 		strcpy(h->off, "there is no room for the file that cheap and the program share");
 	__atomic_store_n(&h->started, 1, __ATOMIC_RELEASE);
+	if (!cmem_late && !name)
+		cmem_shared_wait(h);
 }

@@ -16,7 +16,7 @@
 // can be written, so mlockall of the program does not need memory for the whole length.
 //
 // The child of a fork goes on with variables of its own. A program that is started by exec does not
-// find the library in its environment.
+// find the library in its environment, or, with cheap record -children, makes a file of its own.
 
 #define _GNU_SOURCE
 #include "internal.h"
@@ -24,12 +24,17 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define cmem_shared_size ((uint64_t)64 << 30) // Size of package shared of the command
 
 enum { page = 64 << 10 }; // a multiple of the size of a page on every system
 
@@ -93,6 +98,30 @@ struct header *cmem_shared_open(const char *name) {
 	struct header *h = cmem_shared_map(fd);
 	close(fd);
 	return h;
+}
+
+struct header *cmem_shared_make(const char *folder) {
+	static char room[4096];
+	struct rlimit most;
+	int fd = -1;
+	if (strlen(folder) > sizeof room - 64 || getrlimit(RLIMIT_FSIZE, &most) != 0 || most.rlim_cur < cmem_shared_size)
+		return 0;
+	for (int n = 0; n < 100 && fd < 0; n++) { // by exec a process is several programs
+		sprintf(room, "%s/%d-%d", folder, (int)getpid(), n);
+		fd = open(room, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	}
+	if (fd < 0)
+		return 0;
+	file_name = room;
+	struct header *h = ftruncate(fd, cmem_shared_size) == 0 ? cmem_shared_map(fd) : 0;
+	close(fd);
+	return h;
+}
+
+void cmem_shared_wait(struct header *h) {
+	struct timespec moment = {0, 1000000};
+	for (int i = 0; i < 1000 && __atomic_load_n(&h->ready, __ATOMIC_ACQUIRE) == 0; i++)
+		nanosleep(&moment, 0);
 }
 
 struct header *cmem_shared_map(int fd) {

@@ -29,7 +29,7 @@ type header struct {
 	off                                [256]byte
 	attached                           attached
 	goCode                             [4]uint64
-	labels                             uint64
+	labels, ready                      uint64
 }
 
 // An attached is struct attached of cmem/source/internal.h.
@@ -138,6 +138,31 @@ func OpenLeft(path string) (*File, Note, error) {
 	file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	return file, n, err
 }
+
+// OpenChild opens a file that a program has made which a recorded one has started, and returns the process. Close ends its use.
+func OpenChild(path string) (file *File, pid int, err error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || info.Size() != Size {
+		return nil, 0, errDamaged
+	}
+	file = &File{Path: path}
+	if file.data, err = syscall.Mmap(int(f.Fd()), 0, Size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED); err != nil {
+		return nil, 0, err
+	}
+	if !file.Started() {
+		return nil, 0, errors.Join(errDamaged, file.Close()) // yet
+	}
+	pid = int(file.header().pid)
+	file.process = ImageOf(pid)
+	return file, pid, nil
+}
+
+// Ready has the program of OpenChild begin, which has waited.
+func (f *File) Ready() { atomic.StoreUint64(&f.header().ready, 1) }
 
 // Remove removes the file, and ends its lock. Its memory is given back when the program has ended, too.
 func (f *File) Remove() error { return errors.Join(os.Remove(f.Path), f.lock.Close()) }

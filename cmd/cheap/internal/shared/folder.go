@@ -43,8 +43,13 @@ type Folder struct {
 // that is removed, with its path, while nobody else has its lock.
 func MakeFolder(left func(path string)) (*Folder, error) {
 	removeLeft(os.TempDir(), memory, left)
+	return FolderIn("")
+}
+
+// FolderIn makes a folder in another one; "" is that for temporary files.
+func FolderIn(where string) (*Folder, error) {
 	for {
-		path, err := os.MkdirTemp("", "cheap-record-")
+		path, err := os.MkdirTemp(where, "cheap-record-")
 		if err != nil {
 			return nil, err
 		}
@@ -91,13 +96,15 @@ func isAt(f *os.File, path string) bool {
 // removeLeft removes folders in temporary, and files there and in memory, whose processes have ended. What
 // cannot be removed stays: it is not what this run is for.
 func removeLeft(temporary, memory string, left func(path string)) {
-	folders, _ := os.ReadDir(temporary)
-	for _, entry := range folders {
-		if path := filepath.Join(temporary, entry.Name()); entry.IsDir() && folderName.MatchString(entry.Name()) {
-			ifLeft(filepath.Join(path, lockName), func() {
-				removeFiles(path, left)
-				os.RemoveAll(path)
-			})
+	for _, where := range []string{temporary, memory} {
+		folders, _ := os.ReadDir(where)
+		for _, entry := range folders {
+			if path := filepath.Join(where, entry.Name()); entry.IsDir() && folderName.MatchString(entry.Name()) {
+				ifLeft(filepath.Join(path, lockName), func() {
+					removeFiles(path, left)
+					os.RemoveAll(path)
+				})
+			}
 		}
 	}
 	removeFiles(memory, left)
