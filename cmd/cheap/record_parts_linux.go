@@ -225,11 +225,16 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	case v.About == resident.AboutMappingGrows:
 		v.Sentence += "; no call of mmap of the C library has mapped it: Go code has (syscall.Mmap), or a library by system calls of its own"
 	case !v.Fault && known && live > leastUnseen && live > p.atLast/2 && (early || live > seen+seen/4):
-		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("C had %s in use at the end", byteCount(live)), Bytes: live, Do: "see the profile of module cmem: what is kept until the end on purpose is not forgotten"}
+		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("C had %s ± %s in use at the end", byteCount(live), byteCount(deviation)), Bytes: live, Do: "see the profile of module cmem: what is kept until the end on purpose is not forgotten"}
 		if g.most != "" {
 			v.Sentence += ", the most from " + g.most
 		}
-		v.Sentence += "; the program ended too early to tell whether it grows"
+		if early || p.last == nil {
+			v.Sentence += "; the program ended too early to tell whether it grows"
+		} else {
+			v.Sentence += fmt.Sprintf("; %s more than at the last look, at %v: the program ended too early after that to tell whether it grows",
+				byteCount(live-p.last.C.Live), p.last.Time.Sub(p.timeline.began).Round(100*time.Millisecond))
+		}
 	case !v.Fault && p.atLast > leastUnseen && p.atLast > seen+seen/4 && g.peak > (p.atLast-seen)/2:
 		v = resident.Verdict{About: resident.AboutNothing, Bytes: g.peak}
 		v.Sentence = fmt.Sprintf("nothing stands out; C had %s in use at most, and %s at the end", byteCount(g.peak), byteCount(live))
@@ -336,7 +341,7 @@ func (p *parts) report(line func(label, format string, args ...any), most, peak 
 		return
 	}
 	table := p.peak.Table()
-	if most == 0 && table.Resident < peak {
+	if most == 0 && table.Resident < peak && p.last.C.Live < peak/2 { // else there are pages that C has not touched
 		line("resident", "not known: the program ended soon after the last look, when it had %s", byteCount(table.Resident))
 		return
 	}

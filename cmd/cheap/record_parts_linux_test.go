@@ -60,21 +60,31 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestPartsEarly has programs that end with 20 MiB of C, of which the last look saw nearly all: one in its first moment, and
-// one that allocates and frees for long.
+// TestPartsEarly has programs that end with C memory of which the last look saw nearly all, or a third: one in its first
+// moment, and two that run for long.
 func TestPartsEarly(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
-	for after, want := range map[time.Duration]string{
-		50 * time.Millisecond: "C had 20.0 MiB in use at the end, the most from main.short; the program ended too early to tell whether it grows",
-		time.Minute:           "nothing stands out; of 17.0 MiB the most, ",
+	for _, c := range []struct {
+		after      time.Duration
+		live       int64
+		want, line string
+	}{
+		{50 * time.Millisecond, 20, "C had 20.0 MiB ± 1.00 MiB in use at the end, the most from main.short; the program ended too early to tell whether it grows", ""},
+		{time.Minute, 20, "nothing stands out; of 17.0 MiB the most, ", "resident 17.0 MiB at most; "}, // pages that C has not touched
+		{time.Minute, 60, "C had 60.0 MiB ± 1.00 MiB in use at the end, the most from main.short; 41.0 MiB more than at the last look, at 1m0s: the program ended too early after that to tell whether it grows", "resident not known: "},
 	} {
 		began := time.Now()
-		p := &parts{live: func() (int64, int64, bool) { return 20 * mib, mib, true }, timeline: timeline{moments: []timelineMoment{{at: after}}}, atLast: 18 * mib}
-		p.last = &resident.Reading{Time: began.Add(after), C: resident.C{Known: true, Live: 19 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
+		p := &parts{live: func() (int64, int64, bool) { return c.live * mib, mib, true }, timeline: timeline{began: began, moments: []timelineMoment{{at: c.after}}}, atLast: 18 * mib}
+		p.last = &resident.Reading{Time: began.Add(c.after), C: resident.C{Known: true, Live: 19 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
 		p.peak = p.last
-		if v, ok := p.verdict(grew{most: "main.short"}); !ok || !strings.HasPrefix(v.Sentence, want) {
-			t.Errorf("after %v: %v, want %s", after, v, want)
+		if v, ok := p.verdict(grew{most: "main.short"}); !ok || !strings.HasPrefix(v.Sentence, c.want) {
+			t.Errorf("after %v: %v, want %s", c.after, v, c.want)
+		}
+		var b strings.Builder
+		p.report(func(label, format string, args ...any) { fmt.Fprintf(&b, label+" "+format+"\n", args...) }, 0, c.live*mib)
+		if !strings.HasPrefix(b.String(), c.line) {
+			t.Errorf("after %v: %s", c.after, &b)
 		}
 	}
 }
