@@ -2,6 +2,7 @@ package resident
 
 import (
 	"cmp"
+	"slices"
 	"time"
 )
 
@@ -88,20 +89,28 @@ const (
 	leastPoints  = 9
 )
 
-// grown reports whether a number grows steadily. If the points are divided by three, each of a later third
+// grown reports whether a number grows steadily. If the time is divided by three, each point of a later third
 // is larger than all of the one before, the middles of two thirds are a sixth of the whole growth from each
 // other, and that is at least least, and an eighth of what there is now. A number that rises in steps, as the
 // reachable Go objects do at each collection, may be at the start of a third what it was at the end of the one
 // before, if it rises in both. So what is filled once does not grow
-// at the end, and what goes up and down, such as garbage, does not grow. The points are all, or the last half
-// or quarter, so that growth is seen that has begun late.
+// at the end, and what goes up and down, such as garbage, does not grow. The time is all, or the last half
+// or quarter, so that growth is seen that has begun late. Points are no measure of it: a recording has more of them while the
+// memory rises, and a busy machine fewer.
 func (h *History) grown(all []Point, least int64, of func(*Point) int64) (g Growth, ok bool) {
-	for _, part := range []int{1, 2, 4} {
-		if g, ok := h.steady(all[len(all)-(len(all)+part-1)/part:], least, of); ok {
+	last := all[len(all)-1].time
+	for _, part := range []time.Duration{1, 2, 4} {
+		if g, ok := h.steady(from(all, last.Add(-last.Sub(all[0].time)/part)), least, of); ok {
 			return g, true
 		}
 	}
 	return g, false
+}
+
+// from returns the points from a time on.
+func from(all []Point, t time.Time) []Point {
+	i, _ := slices.BinarySearchFunc(all, t, func(p Point, t time.Time) int { return p.time.Compare(t) })
+	return all[i:]
 }
 
 // until returns the points before one, and that.
@@ -125,8 +134,16 @@ func (h *History) steady(all []Point, least int64, of func(*Point) int64) (g Gro
 	}
 	var highest, middle int64
 	rose := false
-	for third := range 3 {
-		points := all[third*n/3 : (third+1)*n/3]
+	start := all[0].time
+	for third := range time.Duration(3) {
+		points := all
+		if third < 2 {
+			all = from(all, start.Add((third+1)*g.Over/3))
+			points = points[:len(points)-len(all)]
+		}
+		if len(points) == 0 {
+			return g, false
+		}
 		low, high := of(&points[0]), of(&points[0])
 		for i := range points {
 			low, high = min(low, of(&points[i])), max(high, of(&points[i]))

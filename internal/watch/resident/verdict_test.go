@@ -364,3 +364,28 @@ func TestFunctions(t *testing.T) {
 		}
 	}
 }
+
+// TestBusyRecording has the points of a recording on a busy machine, of which there are many while memory rises: a Go heap that
+// is full after half the time, and then free memory of malloc.
+func TestBusyRecording(t *testing.T) {
+	past := &History{Apart: 100 * time.Millisecond, Watched: 2 * time.Second}
+	began := time.Now()
+	reading := func(ms int, goHeap, inUse, free int64) *Reading {
+		r := &Reading{Time: began.Add(time.Duration(ms) * time.Millisecond), C: C{Known: true, Live: inUse * mib}}
+		r.Mappings = &Mappings{All: Sum{Resident: (goHeap + inUse + free) * mib}, List: []Sum{
+			{Resident: (inUse + free) * mib, Count: 16, is: isMalloc}, {Resident: goHeap * mib, is: isGoHeap},
+		}}
+		past.Add(r.Point())
+		return r
+	}
+	for i, heap := range []int64{0, 2, 3, 6, 15, 24, 32, 41, 46, 53, 59, 60, 62, 70} {
+		reading(350*i, heap, 0, 0)
+	}
+	reading(6391, 70, 29, 0)
+	reading(7721, 70, 36, 170)
+	reading(7915, 70, 5, 236)
+	reading(8124, 70, 1, 242)
+	if v := Judge(reading(8541, 70, 1, 242), past); v.About != AboutMallocFree || v.Bytes != 170*mib {
+		t.Errorf("%+v", v)
+	}
+}
