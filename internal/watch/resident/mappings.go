@@ -7,7 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
@@ -127,55 +126,23 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 	if p.Whole {
 		limited.N = math.MaxInt64
 	}
-	kept := lists.Get().(*[]procfs.Mapping)
-	all := (*kept)[:0]
-	defer func() {
-		clear(all)
-		*kept = all
-		lists.Put(kept)
-	}()
-	err := procfs.Mappings(limited, func(m procfs.Mapping) bool { all = append(all, m); return true })
+	m := &Mappings{}
+	c := counting{p: p, to: m, byName: map[string]*Sum{}}
+	err := procfs.Mappings(limited, func(v procfs.Mapping) bool {
+		n := len(c.some)
+		c.some = append(c.some, v)
+		if n > c.first && !follows(&c.some[n-1], &v) {
+			c.count(n)
+		}
+		return true
+	})
 	if err != nil || limited.N <= 0 {
 		return nil
 	}
-	var end uint64       // of the mappings like this one that follow it
-	var v procfs.Mapping // one for all: its address goes to a function
-	m := &Mappings{}
-	byName := map[string]*Sum{}
-	for i := range all {
-		is, name := p.kind(all, i)
-		v = all[i]
-		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc || is == isSandbox) && p.Malloc != nil {
-			if end <= v.Start {
-				end = v.End
-				for j := i + 1; j < len(all) && all[j].Start == end && all[j].Name == "" && all[j].Write; j++ {
-					end = all[j].End
-				}
-			}
-			of := p.Malloc(&v, end)
-			if is == isMalloc && of.sure { // it has the address of an arena, and is something else
-				is, name = isAnonymous, "other anonymous"
-			}
-			for _, part := range []struct {
-				is   mapping
-				name string
-				n    int64
-			}{{isBlock, "malloc: large blocks", of.blocks}, {isMalloc, "malloc: arenas", of.arenas}} {
-				if n := min(part.n, int64(v.End-v.Start)); n > 0 {
-					m.count(byName, part.is, part.name, split(&v, n))
-				}
-			}
-		}
-		m.count(byName, is, name, v)
-		switch {
-		case is == isThread && v.Name != "[stack]",
-			(is == isAnonymous || is == isSandbox) && v.Name == "" && v.Write && v.End-v.Start >= leastStack && i > 0 && inaccessible(&all[i-1]) && all[i-1].End == v.Start: // maybe
-			m.stacks = append(m.stacks, v)
-		case strings.HasPrefix(v.Name, "/"):
-			m.files = append(m.files, v)
-		}
+	if len(c.some) > c.first {
+		c.count(len(c.some))
 	}
-	for _, s := range byName {
+	for _, s := range c.byName {
 		m.List = append(m.List, *s)
 	}
 	slices.SortFunc(m.List, func(x, y Sum) int {
@@ -187,8 +154,60 @@ func (p *Classifier) Sum(from io.Reader) *Mappings {
 	return m
 }
 
-// lists has lists of mappings, as buffers of package procfs.
-var lists = sync.Pool{New: func() any { return new([]procfs.Mapping) }}
+// follows reports whether malloc may have two mappings, of which one begins where the other ends.
+func follows(v, next *procfs.Mapping) bool {
+	return next.Start == v.End && next.Name == "" && next.Write
+}
+
+// A counting adds up a list. A mapping is told by those beside it, and by those that follow, so no more are kept.
+type counting struct {
+	p      *Classifier
+	to     *Mappings
+	byName map[string]*Sum
+	some   []procfs.Mapping // one that was counted, if there is one, and those that are not
+	first  int              // of these
+	v      procfs.Mapping   // one for all: its address goes to a function
+}
+
+// count counts mappings up to number n, which does not follow the one before.
+func (c *counting) count(n int) {
+	p, m, byName, all, v := c.p, c.to, c.byName, c.some, &c.v
+	var end uint64 // of the mappings like this one that follow it
+	for i := c.first; i < n; i++ {
+		is, name := p.kind(all, i)
+		*v = all[i]
+		if v.Name == "" && v.Write && (is == isAnonymous || is == isMalloc || is == isSandbox) && p.Malloc != nil {
+			if end <= v.Start {
+				end = v.End
+				for j := i + 1; j < n && follows(&all[j-1], &all[j]); j++ {
+					end = all[j].End
+				}
+			}
+			of := p.Malloc(v, end)
+			if is == isMalloc && of.sure { // it has the address of an arena, and is something else
+				is, name = isAnonymous, "other anonymous"
+			}
+			for _, part := range []struct {
+				is   mapping
+				name string
+				n    int64
+			}{{isBlock, "malloc: large blocks", of.blocks}, {isMalloc, "malloc: arenas", of.arenas}} {
+				if n := min(part.n, int64(v.End-v.Start)); n > 0 {
+					m.count(byName, part.is, part.name, split(v, n))
+				}
+			}
+		}
+		m.count(byName, is, name, *v)
+		switch {
+		case is == isThread && v.Name != "[stack]",
+			(is == isAnonymous || is == isSandbox) && v.Name == "" && v.Write && v.End-v.Start >= leastStack && i > 0 && inaccessible(&all[i-1]) && all[i-1].End == v.Start: // maybe
+			m.stacks = append(m.stacks, *v)
+		case strings.HasPrefix(v.Name, "/"):
+			m.files = append(m.files, *v)
+		}
+	}
+	c.some, c.first = append(all[:0], all[n-1:]...), 1
+}
 
 // split takes the first n bytes of a mapping, of which the resident ones are taken in proportion.
 func split(v *procfs.Mapping, n int64) (first procfs.Mapping) {
