@@ -139,7 +139,7 @@ func (j *judge) whoGrows(c Growth) Verdict {
 	case name != "" && ownersGrow && n > 0 && c.By >= 2*n && len(j.r.C.Sites) == 0:
 		return j.sizes(c.By)
 	default:
-		v.Sentence = fmt.Sprintf("C: %s%s in use and growing%s", text(j.cHeld()), plusMinus(j.r.C.Error), by(c))
+		v.Sentence = fmt.Sprintf("C: %s%s in use%s and growing%s", text(max(j.cHeld(), j.r.C.Live)), plusMinus(j.r.C.Error), j.untouched(), by(c))
 		v.Do = "see the profile of module cmem, and look for the return on which nothing frees"
 		if place := j.r.C.place(c); place != "" {
 			v.Sentence += ", the most in " + place
@@ -149,6 +149,14 @@ func (j *judge) whoGrows(c Growth) Verdict {
 		}
 	}
 	return v
+}
+
+// untouched says how much of C is resident where it is far less than what is in use: pages that were not written to have no memory.
+func (j *judge) untouched() string {
+	if held := j.cHeld(); j.r.C.Live-2*j.r.C.Error > held+held/4 {
+		return ", of which " + text(held) + " are resident,"
+	}
+	return ""
 }
 
 // cHeld returns the bytes that the verdicts say C has.

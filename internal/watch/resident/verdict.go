@@ -170,6 +170,8 @@ func (j *judge) largest() Verdict {
 		v.Sentence = fmt.Sprintf("%s of %s are neither Go's nor cheap's", text(n), text(j.whole))
 	case most == MallocAll:
 		v.Sentence += j.huge(isMalloc, max(n, leastFault))
+	case most == CInUse && j.untouched() != "":
+		v.Sentence += fmt.Sprintf(", where %s are allocated, most of it not written to", text(j.r.C.Live))
 	case most == CInUse && len(j.r.C.Libraries) > 0:
 		l := j.r.C.Libraries[0]
 		v.Sentence += fmt.Sprintf(", about %s of it by %s", text(l.Bytes), l.Name)

@@ -63,6 +63,14 @@ var plantedPrograms = []planted{
 		r.C.Growing = Growing{Over: 10 * time.Second, Sites: []Site{{Library: "app", Grown: 19 * mib, GrownError: 2 * mib, Stack: "malloc_it\n\tx.c:1\nmain._Cfunc_find\n\t_cgo:1\nmain.find\n\tm.go:2\nmain.find\n\tm.go:3\nmain.main\n\tm.go:9\n"}, {Grown: mib, Stack: "main.find\n\tm.go:2\nmain.main\n"}, {Grown: mib, Stack: "x"}}}
 		r.more(i * 20 * mib)
 	}, AboutCGrows, []string{"C: 200 MiB ± 4.00 MiB in use and growing by 180 MiB ± 5.00 MiB in 1m30s", "the most in main.find m.go:2, called by main.main (app) by 19.0 MiB ± 2.00 MiB in 10s, and less in 1 other place"}},
+	{"a leak in C of blocks that are hardly written to", func(r *Reading, i int64) {
+		r.C.Live += i * 200 * mib
+		r.more(i * 20 * mib)
+	}, AboutCGrows, []string{"C: 1.78 GiB in use, of which 229 MiB are resident, and growing by 209 MiB in 1m30s"}},
+	{"healthy, with a block of C that is hardly written to", func(r *Reading, i int64) {
+		r.C.Live = 900 * mib
+		r.more(100 * mib)
+	}, AboutNothing, []string{"of 225 MiB the most, 149 MiB, is C in use, where 900 MiB are allocated, most of it not written to"}},
 	{"a leak in C, while a place that was looked at has grown by a tenth of it", func(r *Reading, i int64) {
 		r.C.Live += i * 20 * mib
 		r.C.Growing = Growing{Over: 10 * time.Second, Sites: []Site{{Library: "app", Grown: 2 * mib, Stack: "main.innocent\n"}}}
