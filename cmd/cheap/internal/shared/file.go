@@ -91,6 +91,9 @@ func Create(folder *Folder) (*File, error) {
 	if err != nil {
 		os.Remove(f.Name())
 		f.Close()
+		if limit := (syscall.Rlimit{}); syscall.Getrlimit(syscall.RLIMIT_AS, &limit) == nil && limit.Cur < 2*Size {
+			err = fmt.Errorf("%w: it takes %d GiB of addresses, and there is a limit of addresses (ulimit -v)", err, Size>>30)
+		}
 		return nil, fmt.Errorf("%s, which the program and this command are to share, cannot be made: %w", f.Name(), err)
 	}
 	return file, nil
