@@ -235,7 +235,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 			v.Sentence += fmt.Sprintf("; %s more than at the last look, at %v: the program ended too early after that to tell whether it grows",
 				byteCount(live-p.last.C.Live), p.last.Time.Sub(p.timeline.began).Round(100*time.Millisecond))
 		}
-	case !v.Fault && p.atLast > leastUnseen && p.atLast > seen+seen/4 && g.peak > (p.atLast-seen)/2:
+	case v.Sentence == "" && p.last != nil, !v.Fault && p.atLast > leastUnseen && p.atLast > seen+seen/4 && g.peak > (p.atLast-seen)/2:
 		v = resident.Verdict{About: resident.AboutNothing, Bytes: g.peak}
 		v.Sentence = fmt.Sprintf("nothing stands out; C had %s in use at most, and %s at the end", byteCount(g.peak), byteCount(live))
 	case !v.Fault && p.atLast > leastUnseen && p.atLast > seen+seen/4:

@@ -61,10 +61,11 @@ func TestParts(t *testing.T) {
 }
 
 // TestPartsEarly has programs that end with C memory of which the last look saw nearly all, or a third: one in its first
-// moment, and two that run for long.
+// moment, and two that run for long. One has grown until the last look, and freed all then.
 func TestPartsEarly(t *testing.T) {
 	t.Parallel()
 	const mib = 1 << 20
+	began := time.Now()
 	for _, c := range []struct {
 		after      time.Duration
 		live       int64
@@ -74,7 +75,6 @@ func TestPartsEarly(t *testing.T) {
 		{time.Minute, 20, "nothing stands out; of 17.0 MiB the most, ", "resident 17.0 MiB at most; "}, // pages that C has not touched
 		{time.Minute, 60, "C had 60.0 MiB ± 1.00 MiB in use at the end, the most from main.short; 41.0 MiB more than at the last look, at 1m0s: the program ended too early after that to tell whether it grows", "resident not known: "},
 	} {
-		began := time.Now()
 		p := &parts{live: func() (int64, int64, bool) { return c.live * mib, mib, true }, timeline: timeline{began: began, moments: []timelineMoment{{at: c.after}}}, atLast: 18 * mib}
 		p.last = &resident.Reading{Time: began.Add(c.after), C: resident.C{Known: true, Live: 19 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
 		p.peak = p.last
@@ -86,5 +86,14 @@ func TestPartsEarly(t *testing.T) {
 		if !strings.HasPrefix(b.String(), c.line) {
 			t.Errorf("after %v: %s", c.after, &b)
 		}
+	}
+	p := &parts{live: func() (int64, int64, bool) { return 0, 0, true }, history: resident.History{Apart: partsEvery, Watched: leastRecorded}}
+	for i := range int64(10) {
+		p.last = &resident.Reading{Time: began.Add(time.Duration(i) * time.Second), C: resident.C{Known: true, Live: i * 40 * mib}, Mappings: new(resident.Classifier).Sum(strings.NewReader(fmt.Sprintf("10000-100000000 rw-p 0 00:00 0 [anon: glibc: malloc]\nRss: %d kB\nAnonymous: %[1]d kB\n", 4096+i*40<<10)))}
+		p.history.Add(p.last.Point())
+	}
+	p.peak = p.last
+	if v, _ := p.verdict(grew{peak: 360 * mib}); v.Sentence != "nothing stands out; C had 360 MiB in use at most, and 0 bytes at the end" {
+		t.Errorf("all was freed at the end: %v", v)
 	}
 }

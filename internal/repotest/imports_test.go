@@ -229,12 +229,12 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// TestLinkname looks for uses of the runtime's internals. One package has them, three files of module cmem, and
-// what cheap explain adds to the program that it builds.
+// TestLinkname looks for uses of the runtime's internals. One package has them, three files of module cmem,
+// what cheap explain adds to the program that it builds, and one that is recorded in tests, which has odd labels.
 func TestLinkname(t *testing.T) {
 	t.Parallel()
 	const only = "internal/mem/percpu/"
-	others := []string{"cmem/inline.go", "cmem/unixmmap.go", "cmem/internal/asmcall/asmcall.go", "cmd/cheap/internal/explain/inside/inside.go.txt"}
+	others := []string{"cmem/inline.go", "cmem/unixmmap.go", "cmem/internal/asmcall/asmcall.go", "cmd/cheap/internal/explain/inside/inside.go.txt", "cmd/cheap/testdata/record/main.go"}
 	found := false
 	textFiles(t, func(name, text string) {
 		switch {
