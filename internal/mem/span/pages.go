@@ -94,8 +94,7 @@ func (s *unitSet) run(n, align int, in bool) int {
 // call. Committed units cost no memory before they are touched.
 const commitStep = 1 << 20 / UnitSize
 
-// warmFloor and warmShare bound how many units stay warm: warmFloor, or 1/warmShare of
-// the units that are handed out if that is more.
+// warmFloor and warmShare bound how many units stay warm; see mostWarm.
 const (
 	warmFloor = 1024
 	warmShare = 4
@@ -123,9 +122,18 @@ var pages struct {
 	used    int // units handed out
 	most    int // the largest value that used ever had
 	warm    int // units in the warm sets
+	dropped int // units beyond mostWarm that were given back since the last Age, and not taken again
+	missed  int // units that were; see mostWarm
 	owned   int // parts of the units handed out, without tails
 	tails   int // parts in tails
 	pieces  int // chunks that may be mappings of their own for the system; see stow.go
+
+	// last is where units were freed last that were not carved. The next request for as many takes these, because
+	// the processor has what is there at hand.
+	last struct {
+		r            *region
+		first, units int
+	}
 
 	unmoved bool // no chunk is moved any more, because the addresses of one were lost
 }

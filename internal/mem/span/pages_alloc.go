@@ -48,6 +48,9 @@ func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh, fi
 	}
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
+	if l := &pages.last; l.units == units && l.first%align == 0 && !carved && l.r.warm.next(l.first, false) >= l.first+units {
+		return l.r.take(l.first, units, size)
+	}
 	if pages.warm >= units {
 		for _, r := range pages.regions[pages.first:] {
 			if r.nwarm >= units {
@@ -104,6 +107,7 @@ func (r *region) take(i, units int, size uintptr) (base uintptr, fresh, filled b
 		return 0, false, false, err
 	}
 	fresh, filled = true, true
+	was := pages.warm
 	for u := i; u < i+units; u++ {
 		r.used.add(u)
 		if r.warm.has(u) {
@@ -114,6 +118,9 @@ func (r *region) take(i, units int, size uintptr) (base uintptr, fresh, filled b
 			r.reach[u] = 0
 		}
 	}
+	missed := min(units-(was-pages.warm), pages.dropped)
+	pages.dropped -= missed
+	pages.missed += missed
 	last := i + units - 1
 	whole := r.reach[i:last]
 	for u := range whole {

@@ -89,10 +89,14 @@ func free(base uintptr, units int, carved, filled bool) {
 			r.filled.add(u)
 		}
 	}
+	if !carved {
+		pages.last.r, pages.last.first, pages.last.units = r, first, units
+	}
 	r.nwarm += units
 	pages.warm += units
 	if over := pages.warm - mostWarm(); over > 0 {
 		dropWarm(over)
+		pages.dropped += over
 	}
 }
 
@@ -123,10 +127,12 @@ func mustBeUnits(op string, base uintptr, units int) {
 	osmem.Must(0 < units && units <= regionUnits-int(base%RegionSize/UnitSize), op, "units", uintptr(units))
 }
 
-// mostWarm returns how many units may be warm.
+// mostWarm returns how many units may be warm: warmFloor, or 1/warmShare of the units that are handed out if
+// that is more. A program that frees more, and soon takes as much again, would pay for fresh pages each time.
+// So the floor rises by the units that were missed, and falls with the decay.
 //
 //go:norace
-func mostWarm() int { return max(warmFloor, pages.used/warmShare) }
+func mostWarm() int { return max(warmFloor+pages.missed, pages.used/warmShare) }
 
 // Hollow releases the memory of all whole pages among size bytes at addr, and clears
 // the rest. It reports whether it did: if pages would fault from then on, or if no page

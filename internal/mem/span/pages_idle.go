@@ -63,6 +63,7 @@ func (r *region) emptied(start, end int) {
 func Age() (idle uintptr) {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
+	pages.dropped, pages.missed = 0, pages.missed/2
 	for _, r := range pages.regions {
 		r.dropTails(&r.lasting)
 		r.lasting = r.used // own takes a unit out that gets another tail
@@ -95,6 +96,7 @@ func TrimTo(keep uintptr) {
 func TrimAll() {
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
+	pages.dropped, pages.missed = 0, 0
 	for _, r := range pages.regions {
 		r.dropTails(&r.used)
 		r.dropAll(&r.warm)
@@ -122,11 +124,7 @@ func (r *region) dropAll(set *unitSet) {
 // Warm returns how many units are warm: not handed out, but may have memory.
 //
 //go:norace
-func Warm() int {
-	pages.mu.Lock()
-	defer pages.mu.Unlock()
-	return pages.warm
-}
+func Warm() int { return peek(&pages.warm) }
 
 // Idle returns how many bytes the warm units and the tails have.
 //

@@ -404,6 +404,22 @@ func TestWarmIsBounded(t *testing.T) {
 	if Idle() == 0 {
 		t.Error("nothing stays warm")
 	}
+	// A program that takes as much again, and frees it, misses nothing any more. The bound falls with the decay.
+	for i := range live {
+		live[i] = allocRun(t, nil, 16, 1)
+	}
+	for _, run := range live {
+		Free(run.base, run.units)
+	}
+	if most := 2 * warmFloor * uintptr(UnitSize); Idle() != most {
+		t.Errorf("%d bytes are idle, %d were needed again", Idle(), most)
+	}
+	for range 12 {
+		Age()
+	}
+	if mostWarm() > warmFloor+1 || Idle() != 0 {
+		t.Errorf("%d units may be idle after the decay, and %d bytes are", mostWarm(), Idle())
+	}
 	TrimAll()
 	checkPages(t)
 }

@@ -176,7 +176,7 @@ func (s *Span) LoadTag() uintptr { return atomic.LoadUintptr(&s.Tag) }
 //go:norace
 func (s *Span) StoreTag(tag uintptr) {
 	if tag == 0 {
-		atomic.StoreUintptr(&s.Was, s.Tag)
+		s.Was = s.Tag
 	}
 	atomic.StoreUintptr(&s.Tag, tag)
 }
