@@ -20,18 +20,17 @@ import (
 //  1. alloc: in a watched heap, allocWatched (watched.go) goes on with step 2 if no watcher
 //     takes the block.
 //  2. allocPlain: the size class is the smallest whose blocks have the size and the alignment. If
-//     there is none, allocLarge takes a span for the block (large.go), and step 8 follows.
-//  3. refill: the spare magazine of the cache becomes its list. If that gives a block, step 8 follows.
+//     there is none, allocLarge takes a span for the block (large.go), and step 7 follows.
+//  3. refill: the spare magazine of the cache becomes its list. If that gives a block, step 7 follows.
 //  4. If the class needs a span, and the heap would grow beyond a bound, free blocks are sorted into
 //     their spans first (consolidate).
 //  5. class.get takes, under the lock of the class, the first of these: a magazine that a cache gave
 //     back; free blocks of a span; newly carved blocks; blocks carved from a new span.
 //  6. The first block is the caller's. The others become the list of the cache.
-//  7. If the heap has grown, it gives up the caches of Ps that no longer run.
-//  8. mustBeUndamaged panics if a free block was found that was written to. Notify lets package
+//  7. mustBeUndamaged panics if a free block was found that was written to. Notify lets package
 //     pace start a collection.
 //
-// If there is no memory, findMemory tries to free some, and steps 2 to 7 are repeated.
+// If there is no memory, findMemory tries to free some, and steps 2 to 6 are repeated.
 
 // TryMalloc is cheap.Heap.TryMalloc.
 //
@@ -124,7 +123,7 @@ func (h *Heap) allocPlain(op string, l *Local, size, align int) (p uintptr, was 
 			break
 		}
 	}
-	h.mustBeUndamaged(p) // step 8
+	h.mustBeUndamaged(p) // step 7
 	account.Process.Notify()
 	raceAcquire(p, was)
 	return p, was, err
@@ -200,9 +199,6 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was block.State, err er
 		if !placed {
 			cl.sort(h, more) // the list was filled meanwhile, or the goroutine is on another P
 		}
-	}
-	if h.grew.Load() { // step 7
-		h.dropIdle()
 	}
 	race.Leave()
 	return p, was, err

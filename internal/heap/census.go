@@ -100,7 +100,7 @@ func (h *Heap) read(c *census.Heap) bool {
 		return false
 	}
 	c.Consolidations = h.consolidations.Load()
-	c.LargeBlocks, c.LargeBytes, c.LargeMallocs = h.large.blocks.Load(), h.large.bytes.Load(), h.large.mallocs.Load()
+	c.LargeBlocks, c.LargeBytes, c.LargeMallocs = h.peekLarge()
 	c.Mallocs = int64(h.gone.mallocs) + c.LargeMallocs
 	for i := range h.classes {
 		// Before the caches: a magazine that goes from the class to a cache meanwhile is missing
@@ -173,6 +173,19 @@ func (cl *class) peek() (out int64, mallocs uint64) {
 	return cl.out, cl.mallocs
 }
 
+// peekLarge is peek of the large blocks.
+//
+//go:norace
+func (h *Heap) peekLarge() (blocks, bytes, mallocs int64) {
+	l := &h.large
+	if bits.UintSize == 64 {
+		return atomic.LoadInt64(&l.blocks), atomic.LoadInt64(&l.bytes), atomic.LoadInt64(&l.mallocs)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.blocks, l.bytes, l.mallocs
+}
+
 // keep adds the blocks that k has handed out, when k ends.
 //
 //go:norace
@@ -191,7 +204,8 @@ func (h *Heap) noteGone() {
 	gone.mu.Lock()
 	defer gone.mu.Unlock()
 	gone.heaps++
-	gone.large += h.large.mallocs.Load()
+	_, _, large := h.peekLarge()
+	gone.large += large
 	for i := range h.classes {
 		_, mallocs := h.classes[i].peek()
 		gone.mallocs[i] += int64(mallocs + h.gone.byClass[i])

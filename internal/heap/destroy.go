@@ -83,10 +83,9 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	}
 	h.large.mu.Lock()
 	span.Each(h.id, &h.regions, func(s *span.Span) { h.releaseAny(s, keep) })
+	h.large.blocks, h.large.bytes = 0, 0
 	h.large.mu.Unlock()
 	span.Decay()
-	h.large.blocks.Store(0)
-	h.large.bytes.Store(0)
 	return nil
 }
 

@@ -160,13 +160,12 @@ type Heap struct {
 	numPlaces atomic.Int32 // 1 + the highest place that has a cache; written under seize
 
 	// For consolidation, which is done before the heap grows: see consolidate.
-	grew           atomic.Bool  // a span or large block was taken; see dropIdle
 	consolidateAt  atomic.Int64 // it is due when the heap holds at least this many bytes
 	consolidations atomic.Int64 // how often it was done
 
 	large struct {
 		mu                     sync.Mutex // held while a large block is allocated, freed or resized
-		blocks, bytes, mallocs atomic.Int64
+		blocks, bytes, mallocs int64      // under mu; peekLarge reads them
 	}
 
 	classes [sizeclass.Count]class

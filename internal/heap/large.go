@@ -78,9 +78,6 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was block.State, err 
 	h.large.mu.Lock()
 	p, fresh, err := h.newLarge(size, align, cost)
 	h.large.mu.Unlock()
-	if h.grew.Load() {
-		h.dropIdle()
-	}
 	race.Leave()
 	was = block.New
 	if fresh {
@@ -140,7 +137,7 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 		h.regions.Add(p)
 	}
 	h.becomeLarge(s, size, space)
-	h.large.mallocs.Add(1)
+	h.large.mallocs++
 	return p, fresh, nil
 }
 
@@ -198,8 +195,8 @@ func (h *Heap) dropLarge(s *span.Span) {
 func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 	p, size, space := s.Base, s.Size, s.Space
 	endLargeSample(s)
-	h.large.blocks.Add(-1)
-	h.large.bytes.Add(-int64(size))
+	h.large.blocks--
+	h.large.bytes -= int64(size)
 	s.StoreTag(0)
 	clearBodies(p, 1, unitsOf(size))
 	switch {

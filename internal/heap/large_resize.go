@@ -35,9 +35,6 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) (to uin
 	}
 	h.large.mu.Unlock()
 	span.Decay() // units may be free now
-	if h.grew.Load() {
-		h.dropIdle()
-	}
 	race.Leave()
 	return to
 }
@@ -87,7 +84,6 @@ func (h *Heap) growLarge(s *span.Span, newSize uintptr) bool {
 	}
 	h.setBodies(p, from, to)
 	h.resized(s, newSize)
-	h.grew.Store(true)
 	return true
 }
 
@@ -195,18 +191,17 @@ func (h *Heap) extendAlone(p uintptr, c uint8, newSize uintptr) bool {
 //go:norace
 func (h *Heap) becomeLarge(s *span.Span, size, space uintptr) {
 	s.Space, s.Sampled = space, false
-	atomic.StoreUintptr(&s.Size, size)
+	s.Size = size
 	s.StoreTag(h.id<<span.KindBits | span.KindLarge)
-	h.large.blocks.Add(1)
-	h.large.bytes.Add(int64(size))
-	h.grew.Store(true)
+	h.large.blocks++
+	h.large.bytes += int64(size)
 }
 
 // resized records the new size of a large block.
 //
 //go:norace
 func (h *Heap) resized(s *span.Span, newSize uintptr) {
-	h.large.bytes.Add(int64(newSize) - int64(s.Size))
+	h.large.bytes += int64(newSize) - int64(s.Size)
 	atomic.StoreUintptr(&s.Size, newSize)
 }
 

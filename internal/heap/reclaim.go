@@ -132,12 +132,11 @@ func (h *Heap) sortAll(lists *[2 * sizeclass.Count]magazine) {
 }
 
 // dropIdle gives up the caches of Ps that no longer run because GOMAXPROCS was
-// lowered. It is called at each tick, and after the heap has grown (Heap.grew), with no lock held.
+// lowered. It is called at each tick, and by consolidate, with no lock held.
 // It may run in a goroutine of the runtime.
 //
 //go:norace
 func (h *Heap) dropIdle() {
-	h.grew.Store(false)
 	if n := int(h.numPlaces.Load()); n == 0 || !percpu.Beyond(n-1) {
 		return
 	}
@@ -189,6 +188,7 @@ func (h *Heap) mustConsolidate(cost int64, units int, cl *class) bool {
 //go:norace
 func (h *Heap) consolidate(local *cache) {
 	h.consolidations.Add(1)
+	h.dropIdle()
 	before := h.account.Held()
 	var lists [2 * sizeclass.Count]magazine
 	k := local

@@ -158,9 +158,6 @@ func (h *Heap) allocSampled(c uint8) (p uintptr, was block.State) {
 		all.peaks[c].Store(out) // one that another goroutine stores meanwhile is about the same
 	}
 	raceVisible(func() { sample.Add(p, uintptr(sizeclass.Classes[c].Size), &all.holder) })
-	if h.grew.Load() {
-		h.dropIdle()
-	}
 	return p, was
 }
 

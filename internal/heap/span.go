@@ -53,7 +53,6 @@ func (cl *class) grow(h *Heap, c uint8) error {
 	s.StoreTag(cl.tag)
 	cl.list(s)
 	h.regions.Add(base)
-	h.grew.Store(true)
 	return nil
 }
 

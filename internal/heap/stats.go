@@ -79,12 +79,13 @@ func (h *Heap) count() Stats {
 			t.add(cacheAt(l.slot))
 		}
 	}
+	blocks, bytes, mallocs := h.peekLarge()
 	s := Stats{
 		Held:     h.account.Held(),
 		Limit:    h.account.Limit(),
 		CacheMax: cacheLimit,
 		Caches:   t.caches,
-		Mallocs:  int64(t.mallocs) + h.large.mallocs.Load(),
+		Mallocs:  int64(t.mallocs) + mallocs,
 	}
 	for i := range h.classes {
 		s.Mallocs += int64(h.classes[i].read(&s, i, t.cached[i]))
@@ -93,8 +94,8 @@ func (h *Heap) count() Stats {
 	for i := range sampled {
 		s.Mallocs += int64(sampled[i].read(&s, i, 0))
 	}
-	s.Blocks += h.large.blocks.Load()
-	s.Bytes += h.large.bytes.Load()
+	s.Blocks += blocks
+	s.Bytes += bytes
 	s.Blocks, s.Bytes = h.checked.countsOr(s.Blocks, s.Bytes) // not the quarantine
 	s.Frees = s.Mallocs - s.Blocks
 	return s
