@@ -349,8 +349,9 @@ func TestFewerPs(t *testing.T) {
 	})
 	runtime.GOMAXPROCS(1)
 	// Growing the heap looks after the caches of Ps that are gone.
+	span.TrimAll()
 	p := h.Malloc(100_000)
-	if s := h.Stats(); !percpu.Portable && s.Cached > int64(s.CacheMax) {
+	if s := h.Stats(); !percpu.Portable && s.Caches > 1 {
 		t.Errorf("one P runs: %+v", s)
 	}
 	h.Free(p)

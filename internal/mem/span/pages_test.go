@@ -387,6 +387,24 @@ func checkPages(t *testing.T) {
 	}
 }
 
+// TestFreedLast takes as many units as were freed last, and then others.
+func TestFreedLast(t *testing.T) {
+	TrimAll()
+	a, b := allocRun(t, nil, 2, 1), allocRun(t, nil, 2, 1)
+	for _, last := range []run{a, b} {
+		Free(a.base^b.base^last.base, 2)
+		Free(last.base, 2)
+		if got := allocRun(t, nil, 2, 1); got != last {
+			t.Errorf("%#x was taken, and %#x freed last", got.base, last.base)
+		}
+		allocRun(t, nil, 2, 1)
+	}
+	Free(a.base, 2)
+	Free(b.base, 2)
+	TrimAll()
+	checkPages(t)
+}
+
 // TestWarmIsBounded frees more than may stay warm.
 func TestWarmIsBounded(t *testing.T) {
 	defer SetDecay(SetDecay(-1))
