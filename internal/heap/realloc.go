@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"math/bits"
 	"runtime/debug"
 	"unsafe"
 
@@ -149,6 +150,16 @@ func (h *Heap) plan(op string, p, size uintptr) plan {
 	return plan{how, s, old, kind >= sizeclass.Count}
 }
 
+// align returns the alignment of the block of size bytes that the block of the plan is copied to. Blocks that grow in
+// turn would be copied each time if they lay one behind the other. So a large one that grows is placed such that it
+// can grow to the next power of two of units, and others of its size begin behind.
+func (p *plan) align(size uintptr) int {
+	if p.s == nil || size <= max(p.old, sizeclass.MaxSize) || size >= span.OwnMapping/4 {
+		return sizeclass.Quantum
+	}
+	return span.UnitSize << bits.Len(uint(unitsOf(size)))
+}
+
 // reallocSlow is Realloc where the cache does not serve. The cache is that of l or, if l is nil, that
 // of the P. If there is no memory for a copy, it tries once more without one: alloc has emptied the
 // caches, and what did not suffice for another block may suffice for a larger one.
@@ -197,7 +208,7 @@ func (h *Heap) reallocSlow(op string, l *Local, ptr unsafe.Pointer, size int) (t
 			return nil, err
 		}
 		if q == 0 {
-			q, _, err = h.alloc(op, l, size, sizeclass.Quantum)
+			q, _, err = h.alloc(op, l, size, plan.align(uintptr(size)))
 		}
 		if err == nil {
 			break

@@ -160,6 +160,29 @@ func BenchmarkCalloc(b *testing.B) {
 	}
 }
 
+// TestReallocInTurn lets blocks grow in turn by a unit. Each is copied where its units reach a power of two.
+func TestReallocInTurn(t *testing.T) {
+	testheap.WithRate(t, 0) // a sampled block is copied
+	h := newHeap(t, Options{})
+	var blocks [4]unsafe.Pointer
+	moves, most := 0, 0
+	for units := 1; units < span.OwnMapping/4/span.UnitSize; units++ {
+		if units&(units-1) == 0 {
+			most += len(blocks)
+		}
+		for i, p := range blocks {
+			if blocks[i] = h.Realloc(p, units*span.UnitSize); blocks[i] != p {
+				moves++
+			}
+		}
+	}
+	if moves > most+len(blocks) {
+		t.Errorf("%d blocks moved %d times, want %d", len(blocks), moves, most)
+	}
+	freeAll(h, blocks[:])
+	mustHoldNothing(t, h)
+}
+
 // TestReallocAlone lets a block that has a span for itself grow beyond its unit. It stays where it is
 // and needs room under the limit for the difference only. If a block follows, it moves.
 func TestReallocAlone(t *testing.T) {
