@@ -3,7 +3,6 @@
 package tables
 
 import (
-	"errors"
 	"math/rand/v2"
 	"unsafe"
 
@@ -14,14 +13,17 @@ import (
 	"github.com/cheapgo/cheap/libc"
 )
 
-// Patterns is the table of three ways in which programs use blocks.
+// Patterns is the table of the ways in which programs use blocks.
 func Patterns() measure.Table {
 	return measure.Table{
 		Table: result.Table{
 			Name:  "patterns",
-			Title: "Blocks replaced among many, freed at random, and handed over",
+			Title: "Blocks replaced among many, freed at random, grown, and handed over",
 			About: "Replace: 4,096 blocks of 16 to 1,024 bytes are live, and one after the other, in random order, is freed and replaced by another, whose first and last byte are written. " +
+				"Large: the same with 2,048 blocks of 65,000 to 70,000 bytes. " +
 				"Drain: 131,072 blocks of 64 bytes are allocated, and all are freed in random order; a malloc and a free are two blocks. " +
+				"Spill: the same with 4,096 blocks of 32 KiB. " +
+				"Grow: eight blocks grow in turn, by 4 KiB up to 2 MiB. " +
 				"Handover: one goroutine allocates 4,096 blocks of 64 bytes, and another one frees them. " +
 				"native is C's malloc called from a loop in C, libc the same malloc called from Go. No source has figures.",
 			Unit:  "block",
@@ -36,18 +38,36 @@ func patternRows() []measure.Row {
 	row := func(name, group, versus string, open func() (measure.Work, error)) measure.Row {
 		return measure.Row{Name: name, Group: group, Versus: versus, Open: func(int) (measure.Work, error) { return open() }}
 	}
-	rows := []measure.Row{
-		row("replace-native", "replace", "", nativeReplace),
-		row("replace-heap", "replace", "replace-native", heapReplace),
-		row("replace-local", "replace", "replace-native", localReplace),
-		row("drain-native", "drain", "", func() (measure.Work, error) {
-			d := newDrain()
-			return d.work(func(n int) int { return cside.Replace(n, d.steps, d.slots) }, func() error { cside.FreeAll(d.slots); return nil }), nil
-		}),
-		row("drain-heap", "drain", "drain-native", func() (measure.Work, error) {
-			d := newDrain()
+	var rows []measure.Row
+	for _, g := range []struct {
+		name string
+		n    int // of a round, or 0
+		open func() *slots
+	}{
+		{"replace", 0, func() *slots { return replaced(4096, 16, 1024) }},
+		{"large", 0, func() *slots { return replaced(2048, 65_000, 70_000) }},
+		{"drain", 1 << 19, func() *slots { return drained(1<<17, pairSize) }},
+		{"spill", 1 << 14, func() *slots { return drained(1<<12, 32<<10) }},
+	} {
+		native, heap := row(g.name+"-native", g.name, "", func() (measure.Work, error) {
+			s := g.open()
+			return s.work(func(n int) int { return cside.Replace(n, s.steps, s.at) }, func() error { cside.FreeAll(s.at); return nil }), nil
+		}), row(g.name+"-heap", g.name, g.name+"-native", func() (measure.Work, error) {
+			s := g.open()
 			h, err := cheap.NewHeap(cheap.HeapOptions{})
-			return d.work(func(n int) int { return d.run(h, n) }, h.DestroyAll), err
+			return s.work(func(n int) int { return s.run(h, n) }, h.DestroyAll), err
+		})
+		native.N, heap.N = g.n, g.n
+		rows = append(rows, native, heap)
+	}
+	rows = append(rows,
+		row("replace-local", "replace", "replace-native", localReplace),
+		row("grow-libc", "grow", "", func() (measure.Work, error) { return growing(libc.Allocator{}), nil }),
+		row("grow-heap", "grow", "grow-libc", func() (measure.Work, error) {
+			h, err := cheap.NewHeap(cheap.HeapOptions{})
+			w := growing(h)
+			w.Close = func() { h.DestroyAll() }
+			return w, err
 		}),
 		row("handover-libc", "handover", "", func() (measure.Work, error) {
 			var a libc.Allocator
@@ -84,86 +104,67 @@ func patternRows() []measure.Row {
 			w.Close = func() { h.Destroy() } // Check has found that no block is live
 			return w, nil
 		}),
-	}
+	)
 	for i := range rows {
 		switch rows[i].Group {
 		case "handover":
 			rows[i].N, rows[i].Procs = 40*len(crate{}), []int{2}
-		case "drain":
-			rows[i].N = 2 * drainSteps
+		case "grow":
+			rows[i].N = 2 * growSteps
 		}
 	}
 	return rows
 }
 
-const (
-	liveBlocks = 4096
-	manySteps  = 1 << 16
-)
-
-// A replacement is live blocks, and the steps that replace them one after the other.
-type replacement struct {
-	steps *[manySteps]cside.Step
-	slots *[liveBlocks]uintptr // addresses: a pointer would need a write barrier
-	did   int                  // blocks of the last round
+// slots has blocks, and the steps that are done one after the other, over and over: a step frees the block in a
+// slot and, unless its size is 0, puts another one there.
+type slots struct {
+	steps []cside.Step
+	at    []uintptr // addresses: a pointer would need a write barrier
+	did   int       // steps of the last round
 }
 
-func newReplacement() *replacement {
+// replaced makes the steps that replace blocks at random. The first ones fill all slots.
+func replaced(blocks, least, most int) *slots {
 	rng := rand.New(rand.NewPCG(3, 4))
-	r := &replacement{steps: new([manySteps]cside.Step), slots: new([liveBlocks]uintptr)}
-	for i := range r.steps {
-		r.steps[i] = cside.Step{Slot: rng.Uint32N(liveBlocks), Size: 16 + rng.Uint32N(1024-16+1)}
+	s := &slots{steps: make([]cside.Step, 1<<16), at: make([]uintptr, blocks)}
+	for i := range s.steps {
+		s.steps[i] = cside.Step{Slot: rng.Uint32N(uint32(blocks)), Size: uint32(least + rng.IntN(most-least+1))}
 	}
-	for i := range liveBlocks { // fills every slot
-		r.steps[i].Slot = uint32(i)
+	for i := range blocks {
+		s.steps[i].Slot = uint32(i)
 	}
-	rng.Shuffle(liveBlocks, func(i, j int) { r.steps[i], r.steps[j] = r.steps[j], r.steps[i] })
-	return r
+	rng.Shuffle(blocks, func(i, j int) { s.steps[i], s.steps[j] = s.steps[j], s.steps[i] })
+	return s
 }
 
-// work makes a work that replaces the blocks, and frees those that are left.
-func (r *replacement) work(replace func(n int) (did int), free func(unsafe.Pointer), end func() error) measure.Work {
+// drained makes the steps that fill all slots one after the other, and empty them at random.
+func drained(blocks int, size uint32) *slots {
+	s := &slots{steps: make([]cside.Step, 2*blocks), at: make([]uintptr, blocks)}
+	for i, slot := range rand.New(rand.NewPCG(5, 6)).Perm(blocks) {
+		s.steps[i], s.steps[blocks+i] = cside.Step{Slot: uint32(i), Size: size}, cside.Step{Slot: uint32(slot)}
+	}
+	return s
+}
+
+func (s *slots) work(run func(n int) int, end func() error) measure.Work {
 	return measure.Work{
-		Run:   func(n int) { r.did = replace(n) },
-		Check: func(n int) error { return allDone(r.did, n) },
-		Close: func() {
-			for slot := range r.slots {
-				free(r.at(uint32(slot)))
-			}
-			if err := end(); err != nil {
-				panic(err) // a block was lost
-			}
-		},
+		Run:   func(n int) { s.did = run(n) },
+		Check: func(n int) error { return allDone(s.did, n) },
+		Close: func() { end() },
 	}
 }
 
-// at returns the block in a slot, nil if there is none. The blocks are not in
-// the Go heap, or their heap keeps them alive.
-func (r *replacement) at(slot uint32) unsafe.Pointer {
-	return cheap.Pointer(r.slots[slot&(liveBlocks-1)])
-}
-
-// put stores and touches a block of size bytes.
-func (r *replacement) put(slot uint32, ptr unsafe.Pointer, size uint32) {
-	r.slots[slot&(liveBlocks-1)] = uintptr(ptr)
-	*(*byte)(ptr) = 1
-	*(*byte)(unsafe.Add(ptr, size-1)) = 1
-}
-
-func heapReplace() (measure.Work, error) {
-	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		return measure.Work{}, err
-	}
-	r := newReplacement()
-	return r.work(func(n int) int {
-		for i := range n {
-			s := &r.steps[i&(manySteps-1)]
-			h.Free(r.at(s.Slot))
-			r.put(s.Slot, h.Malloc(int(s.Size)), s.Size)
+func (s *slots) run(h *cheap.Heap, n int) int {
+	for i := range n {
+		step := &s.steps[i&(len(s.steps)-1)]
+		at := &s.at[step.Slot]
+		h.Free(cheap.Pointer(*at)) // nil, or what a round that ended early has left
+		if *at = 0; step.Size != 0 {
+			put(at, h.Malloc(int(step.Size)), step.Size)
 		}
-		return n
-	}, h.Free, h.Destroy), nil
+	}
+	return n
 }
 
 func localReplace() (measure.Work, error) {
@@ -171,60 +172,53 @@ func localReplace() (measure.Work, error) {
 	if err != nil {
 		return measure.Work{}, err
 	}
-	l, r := h.NewLocal(), newReplacement()
-	return r.work(func(n int) int {
+	l, s := h.NewLocal(), replaced(4096, 16, 1024)
+	return s.work(func(n int) int {
 		for i := range n {
-			s := &r.steps[i&(manySteps-1)]
-			l.Free(r.at(s.Slot))
-			r.put(s.Slot, l.Malloc(int(s.Size)), s.Size)
+			step := &s.steps[i&(len(s.steps)-1)]
+			at := &s.at[step.Slot]
+			l.Free(cheap.Pointer(*at))
+			put(at, l.Malloc(int(step.Size)), step.Size)
 		}
 		return n
-	}, l.Free, func() error { return errors.Join(l.Destroy(), h.Destroy()) }), nil
+	}, h.DestroyAll), nil
 }
 
-func nativeReplace() (measure.Work, error) {
-	r := newReplacement()
-	return r.work(func(n int) int { return cside.Replace(n, r.steps[:], r.slots[:]) },
-		func(unsafe.Pointer) {}, func() error { cside.FreeAll(r.slots[:]); return nil }), nil
+// put stores and touches a block of size bytes.
+func put(at *uintptr, ptr unsafe.Pointer, size uint32) {
+	*at = uintptr(ptr)
+	*(*byte)(ptr) = 1
+	*(*byte)(unsafe.Add(ptr, size-1)) = 1
 }
 
-const drainSteps = 1 << 18
+const growSteps = 8 * 512 // in which eight blocks have grown to 2 MiB
 
-// A drain is the steps that fill all slots one after the other, and empty them at random.
-type drain struct {
-	steps []cside.Step
-	slots []uintptr
-	did   int
-}
-
-func newDrain() *drain {
-	const blocks = drainSteps / 2
-	d := &drain{steps: make([]cside.Step, drainSteps), slots: make([]uintptr, blocks)}
-	for i, slot := range rand.New(rand.NewPCG(5, 6)).Perm(blocks) {
-		d.steps[i], d.steps[blocks+i] = cside.Step{Slot: uint32(i), Size: pairSize}, cside.Step{Slot: uint32(slot)}
-	}
-	return d
-}
-
-func (d *drain) run(h *cheap.Heap, n int) int {
-	for i := range n {
-		s := &d.steps[i&(len(d.steps)-1)]
-		slot := &d.slots[s.Slot]
-		h.Free(cheap.Pointer(*slot)) // nil, or what a round that ended early has left
-		if *slot = 0; s.Size != 0 {
-			ptr := h.Malloc(int(s.Size))
-			*(*byte)(ptr) = 1
-			*slot = uintptr(ptr)
+func growing(a interface {
+	Realloc(ptr unsafe.Pointer, size int) unsafe.Pointer
+	Free(ptr unsafe.Pointer)
+}) measure.Work {
+	var blocks [8]unsafe.Pointer
+	did := 0
+	free := func() {
+		for i, ptr := range blocks {
+			a.Free(ptr)
+			blocks[i] = nil
 		}
 	}
-	return n
-}
-
-func (d *drain) work(run func(n int) int, end func() error) measure.Work {
 	return measure.Work{
-		Run:   func(n int) { d.did = run(n) },
-		Check: func(n int) error { return allDone(d.did, n) },
-		Close: func() { end() },
+		Run: func(n int) {
+			for did = 0; did < n; did++ {
+				if did%growSteps == 0 {
+					free()
+				}
+				size := (did%growSteps/8 + 1) * 4096
+				ptr := a.Realloc(blocks[did%8], size)
+				*(*byte)(unsafe.Add(ptr, size-1)) = 1
+				blocks[did%8] = ptr
+			}
+		},
+		Check: func(n int) error { return allDone(did, n) },
+		Close: free,
 	}
 }
 
