@@ -151,10 +151,10 @@ func (h *Heap) plan(op string, p, size uintptr) plan {
 }
 
 // align returns the alignment of the block of size bytes that the block of the plan is copied to. Blocks that grow in
-// turn would be copied each time if they lay one behind the other. So a large one that grows is placed such that it
-// can grow to the next power of two of units, and others of its size begin behind.
+// turn would be copied each time if they lay one behind the other. So a large one that grows by
+// at most a half is placed such that it can grow to the next power of two of units, and others of its size begin behind.
 func (p *plan) align(size uintptr) int {
-	if p.s == nil || size <= max(p.old, sizeclass.MaxSize) || size >= span.OwnMapping/4 {
+	if p.s == nil || size <= max(p.old, sizeclass.MaxSize) || size-p.old > p.old/2 || size >= span.OwnMapping/4 {
 		return sizeclass.Quantum
 	}
 	return span.UnitSize << bits.Len(uint(unitsOf(size)))

@@ -128,8 +128,8 @@ var pages struct {
 	tails   int // parts in tails
 	pieces  int // chunks that may be mappings of their own for the system; see stow.go
 
-	// last is where units were freed last that were not carved. The next request for as many takes these, because
-	// the processor has what is there at hand.
+	// last is where units were freed last that were not carved. If they are a gap, the next request for as many
+	// takes them, because the processor has what is there at hand.
 	last struct {
 		r            *region
 		first, units int

@@ -48,7 +48,7 @@ func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh, fi
 	}
 	pages.mu.Lock()
 	defer pages.mu.Unlock()
-	if l := &pages.last; l.units == units && l.first%align == 0 && !carved && l.r.warm.next(l.first, false) >= l.first+units {
+	if l := &pages.last; l.units == units && l.first%align == 0 && !carved && l.r.isGap(l.first, units) {
 		return l.r.take(l.first, units, size)
 	}
 	if pages.warm >= units {
@@ -75,6 +75,14 @@ func alloc(units, align int, size uintptr, carved bool) (base uintptr, fresh, fi
 		return 0, false, false, err
 	}
 	return r.take(0, units, size)
+}
+
+// isGap reports whether units from i on are warm, and lie between units that are handed out.
+//
+//go:norace
+func (r *region) isGap(i, units int) bool {
+	end := i + units
+	return r.warm.next(i, false) >= end && (i == 0 || r.used.has(i-1)) && (end == regionUnits || r.used.has(end))
 }
 
 //go:norace

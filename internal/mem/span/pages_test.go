@@ -387,20 +387,30 @@ func checkPages(t *testing.T) {
 	}
 }
 
-// TestFreedLast takes as many units as were freed last, and then others.
+// TestFreedLast takes as many units as were freed last, if they lie between others. Else it takes the lowest ones.
 func TestFreedLast(t *testing.T) {
 	TrimAll()
-	a, b := allocRun(t, nil, 2, 1), allocRun(t, nil, 2, 1)
-	for _, last := range []run{a, b} {
-		Free(a.base^b.base^last.base, 2)
-		Free(last.base, 2)
-		if got := allocRun(t, nil, 2, 1); got != last {
-			t.Errorf("%#x was taken, and %#x freed last", got.base, last.base)
-		}
-		allocRun(t, nil, 2, 1)
+	var all [6]run
+	for i := range all {
+		all[i] = allocRun(t, nil, 2, 1)
 	}
-	Free(a.base, 2)
-	Free(b.base, 2)
+	for _, c := range []struct {
+		freed []run
+		first run // taken
+	}{{all[1:2], all[1]}, {[]run{all[3], all[1]}, all[1]}, {[]run{all[1], all[3]}, all[3]}, {all[1:3], all[1]}} {
+		for _, r := range c.freed {
+			Free(r.base, 2)
+		}
+		if got := allocRun(t, nil, 2, 1); got != c.first {
+			t.Errorf("%x were freed, and %#x was taken, want %#x", c.freed, got.base, c.first.base)
+		}
+		for range c.freed[1:] {
+			allocRun(t, nil, 2, 1)
+		}
+	}
+	for _, r := range all {
+		Free(r.base, 2)
+	}
 	TrimAll()
 	checkPages(t)
 }
