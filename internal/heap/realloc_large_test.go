@@ -163,7 +163,7 @@ func BenchmarkCalloc(b *testing.B) {
 // TestReallocInTurn lets blocks grow in turn by a unit. Each is copied where its units reach a power of two.
 func TestReallocInTurn(t *testing.T) {
 	testheap.WithRate(t, 0) // a sampled block is copied
-	h := newHeap(t, Options{})
+	h := NewHeap(t, Options{})
 	var blocks [4]unsafe.Pointer
 	moves, most := 0, 0
 	for units := 1; units < span.OwnMapping/4/span.UnitSize; units++ {
@@ -179,8 +179,8 @@ func TestReallocInTurn(t *testing.T) {
 	if moves > most+len(blocks) {
 		t.Errorf("%d blocks moved %d times, want %d", len(blocks), moves, most)
 	}
-	freeAll(h, blocks[:])
-	mustHoldNothing(t, h)
+	testheap.FreeAll(h, blocks[:])
+	MustHoldNothing(t, h)
 }
 
 // TestReallocAlone lets a block that has a span for itself grow beyond its unit. It stays where it is
