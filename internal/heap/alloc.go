@@ -185,8 +185,8 @@ func (h *Heap) refill(local *cache, c uint8) (p uintptr, was block.State, err er
 			cl.lose(lost)
 		}
 	}
-	if h.mustConsolidate(spanCost(c), 1, cl) { // step 4
-		h.consolidate(local)
+	if cost := spanCost(c); h.mustConsolidate(cost, 1, cl) { // step 4
+		h.consolidate(local, cost)
 	}
 	p, was, more, err := cl.get(h, c, want) // step 5
 	if more.n > 0 {                         // step 6

@@ -73,7 +73,7 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was block.State, err 
 	size = osmem.RoundPage(max(size, 1))
 	cost := largeCost(size)
 	if h.mustConsolidate(cost, unitsOf(size), nil) {
-		h.consolidate(nil)
+		h.consolidate(nil, cost)
 	}
 	h.large.mu.Lock()
 	p, fresh, err := h.newLarge(size, align, cost)

@@ -181,12 +181,12 @@ func (h *Heap) mustConsolidate(cost int64, units int, cl *class) bool {
 // consolidate sorts the free blocks at hand into their spans, so that whole spans
 // become free: the blocks of one cache, local or if that is nil the one of the
 // current P, and the magazines that the classes keep. Free blocks that are pages
-// long give up their pages. It is called before the heap takes memory that the
+// long give up their pages. It is called before the heap takes cost bytes that the
 // process does not have yet, with no lock held: docs/decisions.md has
 // the reason and the gain.
 //
 //go:norace
-func (h *Heap) consolidate(local *cache) {
+func (h *Heap) consolidate(local *cache, cost int64) {
 	h.consolidations.Add(1)
 	h.dropIdle()
 	before := h.account.Held()
@@ -209,7 +209,7 @@ func (h *Heap) consolidate(local *cache) {
 	held := h.account.Held()
 	at := held + held/consolidateShare
 	if held < before {
-		at = max(at, before+consolidateLeast) // it may take again what it gave back
+		at = max(at, before+cost) // it may take again what it gave back
 	}
 	h.consolidateAt.Store(at)
 }
@@ -219,11 +219,8 @@ func (h *Heap) consolidate(local *cache) {
 const releasePagesFrom = 8 << 10
 
 // Between two consolidations a heap may grow by a part, one in consolidateShare.
-// If a consolidation gave spans back, the heap may also grow by consolidateLeast,
-// a span with its records, beyond what it had before. Without that, an almost
-// empty heap that is used for one size after the other would give back for each
-// size what the others need.
-const (
-	consolidateShare = 64
-	consolidateLeast = span.UnitSize + span.UnitSize/64
-)
+// If a consolidation gave spans back, the heap may also grow by what it asked
+// for then beyond what it had before. Without that, an almost empty heap that is
+// used for one size after the other would give back for each size what the
+// others need.
+const consolidateShare = 64

@@ -74,7 +74,7 @@ func TestConsolidateReleasesPages(t *testing.T) {
 		}
 	}
 	testheap.FreeAll(h, freed)
-	h.consolidate(nil)
+	h.consolidate(nil, 0)
 	cl := &h.classes[sizeclass.Of(size)]
 	zeroed, other := 0, 0
 	for a := cl.spans; a != 0; a = span.At(a).Next {
@@ -134,7 +134,7 @@ func TestListsAreOrdered(t *testing.T) {
 	}
 	rand.New(rand.NewPCG(1, 2)).Shuffle(len(freed), func(i, j int) { freed[i], freed[j] = freed[j], freed[i] })
 	testheap.FreeAll(h, freed)
-	h.consolidate(nil) // all are in the lists of their spans
+	h.consolidate(nil, 0) // all are in the lists of their spans
 
 	s, damaged := span.Find(uintptr(freed[0])), block.At(uintptr(freed[0]))
 	was := *s
@@ -181,5 +181,18 @@ func TestCarveTouchesPages(t *testing.T) {
 			t.Errorf("fresh is %v: %d blocks, want %d", fresh, m.n, most)
 		}
 		cl.mu.Unlock()
+	}
+}
+
+// TestConsolidateSeldom takes small and large blocks in turn, in a heap that holds nothing else.
+func TestConsolidateSeldom(t *testing.T) {
+	h := NewHeap(t, Options{})
+	span.TrimAll() // what is warm serves without a consolidation
+	for range 100 {
+		h.Free(h.Malloc(sizeclass.MaxSize))
+		h.Free(h.Malloc(sizeclass.MaxSize + 1))
+	}
+	if n := h.consolidations.Load(); n > 3 {
+		t.Errorf("%d consolidations", n)
 	}
 }
