@@ -40,9 +40,9 @@ func (j *judge) grows() (list []Verdict) {
 	if g, ok := part(GoInUse); ok && j.isOther() { // of which only the size is known
 		list = append(list, Verdict{
 			About: AboutGoGrows, Bytes: g.By,
-			Sentence: fmt.Sprintf("the Go heap has %s, and had %s %v before: of reachable objects or of garbage, which are not told apart from outside",
+			Sentence: fmt.Sprintf("the Go heap has %s, and had %s %v before: of reachable objects, garbage or stacks of goroutines, which are not told apart from outside",
 				text(j.t.whole(GoInUse)), text(j.t.whole(GoInUse)-g.By), round(g.Over)),
-			Do: "compare two heap profiles of net/http/pprof: go tool pprof -diff_base",
+			Do: "compare two profiles of net/http/pprof, heap and then goroutine: go tool pprof -diff_base",
 		})
 	}
 	if g, ok := part(GoStacks); ok {

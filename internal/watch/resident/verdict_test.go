@@ -227,7 +227,7 @@ var plantedPrograms = []planted{
 	{"a Go heap that is larger and larger, seen from outside", func(r *Reading, i int64) {
 		r.Go, r.C = Go{}, C{}
 		r.Mappings = &Mappings{All: Sum{Resident: (40 + 30*i) * mib}, List: []Sum{{Resident: (20 + 30*i) * mib, Count: 1, is: isGoHeap}, {Resident: 20 * mib, is: isProgram}}}
-	}, AboutGoGrows, []string{"the Go heap has 290 MiB, and had 20.0 MiB 1m30s before: of reachable objects or of garbage"}},
+	}, AboutGoGrows, []string{"the Go heap has 290 MiB, and had 20.0 MiB 1m30s before: of reachable objects, garbage or stacks of goroutines"}},
 	{"a mapped file that is read", func(r *Reading, i int64) {
 		r.Mappings = &Mappings{All: Sum{Resident: (20 + 30*i) * mib}, List: []Sum{{Resident: 20 * mib, is: isProgram}, {Name: "words.db", Resident: 30 * i * mib, is: isFile}}}
 	}, AboutNothing, []string{"files that are mapped", "page cache"}},
