@@ -58,7 +58,7 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was block.State, mo
 			}
 			s := span.At(cl.spans)
 			if s.NumFree > 0 {
-				if uint32(s.Runs) >= max(leastRuns, s.Carved/runsShare) && h.account.Held() >= leastHeld {
+				if uint32(s.Runs) >= max(leastRuns, s.NumFree/runsShare) && h.account.Held() >= leastHeld {
 					cl.order(s)
 				}
 				got = cl.takeFree(h, s, want)
@@ -147,27 +147,32 @@ func (cl *class) order(s *span.Span) {
 	s.Free = next
 }
 
-// A list is worth to be ordered from so many runs on, and one for so many carved blocks, in a heap of so many bytes: less
+// A list is worth to be ordered from so many runs on, and one for so many of its blocks, in a heap of so many bytes: less
 // lies in the second cache of a processor.
 const (
 	leastRuns = 16
-	runsShare = 8
+	runsShare = 2
 	leastHeld = 2 << 20
 )
 
-// carve makes at most n new blocks of s. In fresh memory it makes none that begins behind the page that the
-// first of them ends in, so that the heap touches no page before it needs it.
+const warmCarved = 8
+
+// carve makes at most n new blocks of s, and none that begins behind the page that the first of them ends in, so that
+// the heap touches no page before it needs it. In warm memory it makes warmCarved, also behind the page. More small ones
+// would leave the processor's first cache before they are used.
 //
 //go:norace
 func (cl *class) carve(h *Heap, s *span.Span, n int) magazine {
 	first := uintptr(s.Carved)
 	start := s.Base + first*s.Size
 	made, state := min(n, int(s.Blocks-s.Carved)), block.New
+	inPage := int((osmem.RoundPage(start+s.Size) - start + s.Size - 1) / s.Size)
 	if s.Fresh {
-		pageEnd := osmem.RoundPage(start + s.Size)
-		made = min(made, int((pageEnd-start+s.Size-1)/s.Size))
 		state |= block.Zeroed
+	} else {
+		inPage = max(inPage, warmCarved)
 	}
+	made = min(made, inPage)
 	next := uintptr(0)
 	for i := made - 1; i >= 0; i-- {
 		p := start + uintptr(i)*s.Size

@@ -160,11 +160,11 @@ func TestListsAreOrdered(t *testing.T) {
 }
 
 // TestCarveTouchesPages carves blocks of a span. In fresh memory they begin in one page; in memory that has its pages
-// they are as many as are wanted.
+// they are warmCarved at least.
 func TestCarveTouchesPages(t *testing.T) {
 	h := NewHeap(t, Options{})
 	defer h.DestroyAll()
-	c := sizeclass.Of(64)
+	c := sizeclass.Of(1024)
 	cl := &h.classes[c]
 	for _, fresh := range []bool{true, false} {
 		cl.mu.Lock()
@@ -173,10 +173,11 @@ func TestCarveTouchesPages(t *testing.T) {
 		}
 		s := span.At(cl.spans)
 		s.Fresh = fresh
-		most := min(200, int(s.Blocks))
-		if fresh {
-			most = min(most, int(osmem.PageSize/s.Size))
+		most := int(osmem.PageSize / s.Size)
+		if !fresh {
+			most = max(most, warmCarved)
 		}
+		most = min(most, int(s.Blocks))
 		if m := cl.carve(h, s, 200); m.n != most {
 			t.Errorf("fresh is %v: %d blocks, want %d", fresh, m.n, most)
 		}
