@@ -59,7 +59,6 @@ type checker struct {
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
 
-	fields   []fieldStore
 	newNames map[*uses.Unit]map[string]bool // of variables that fixes declare
 }
 
@@ -120,7 +119,6 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		c.checkGo(u)
 		c.checkLost(u)
 	}
-	c.checkFields()
 	c.checkFinalizers()
 }
 

@@ -16,13 +16,6 @@ import (
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
-// A fieldStore is an allocation that was put into a field.
-type fieldStore struct {
-	alloc allocation
-	field *types.Var
-	c     string // of a struct of C
-}
-
 // check reports an allocation that is not freed.
 func (c *checker) check(u *uses.Unit, a allocation) {
 	if c.runsOnce(u) && u.Loop(a.call) == nil || c.saidToGo(a) {
@@ -45,13 +38,9 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			return // _, err := : the caller expects an error
 		}
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
-	case uses.Keeps:
-		if !exported(u) && !c.keptByPackage(u, uses.Fate{Uses: []uses.Use{use}}) { // what it stores is for C
-			c.put(a, use)
-		}
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
-		if c.field(u, a, fate) {
+		if onlyField(fate) {
 			return
 		}
 		if use.Inner {
@@ -60,8 +49,6 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 				c.checkList(u, a, fate)
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
-			case use.C != "" && !exported(u) && !c.keptByPackage(u, fate):
-				c.put(a, use)
 			}
 			return
 		}
@@ -118,23 +105,6 @@ func (c *checker) runsOnce(u *uses.Unit) bool {
 func exported(u *uses.Unit) bool {
 	d, ok := u.Node.(*ast.FuncDecl)
 	return ok && d.Doc != nil && slices.ContainsFunc(d.Doc.List, func(l *ast.Comment) bool { return strings.HasPrefix(l.Text, "//export ") })
-}
-
-// keptByPackage reports whether a variable of the package gets what has a value, such as a cache.
-func (c *checker) keptByPackage(u *uses.Unit, fate uses.Fate) bool {
-	return slices.ContainsFunc(slices.Concat(fate.Uses, fate.Inner), func(use uses.Use) bool {
-		s, ok := use.Node.(*ast.AssignStmt)
-		if lit, is := use.Node.(*ast.CompositeLit); is {
-			s, ok = around(u, lit).(*ast.AssignStmt)
-		}
-		return ok && use.Role == uses.Keeps && slices.ContainsFunc(s.Lhs, func(lhs ast.Expr) bool {
-			if index, ok := lhs.(*ast.IndexExpr); ok {
-				lhs = index.X
-			}
-			to := c.pkg.ObjectOf(lhs)
-			return to != nil && to.Parent() == c.pkg.Types.Scope()
-		})
-	})
 }
 
 // around returns what has the literal that a node is a part of.
@@ -195,33 +165,18 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 	}
 }
 
-// put notes an allocation that is put into a field.
-func (c *checker) put(a allocation, use uses.Use) {
-	if use.Field != nil || use.C != "" {
-		c.fields = append(c.fields, fieldStore{a, use.Field, use.C})
-	}
-}
-
-// field notes an allocation whose only way out of the function is a field.
-func (c *checker) field(u *uses.Unit, a allocation, fate uses.Fate) bool {
-	var field *uses.Use
-	if len(fate.Inner) > 0 {
-		return false
-	}
+// onlyField reports whether the only way of a value out of the function is a field.
+func onlyField(fate uses.Fate) bool {
+	fields := 0
 	for _, use := range fate.Uses {
 		switch {
-		case use.Role == uses.Keeps && (use.Field != nil || use.C != "") && field == nil:
-			field = &use
-		case use.Role == uses.Writes:
-		default:
+		case use.Role == uses.Keeps && (use.Field != nil || use.C != ""):
+			fields++
+		case use.Role != uses.Writes:
 			return false
 		}
 	}
-	if field == nil {
-		return false
-	}
-	c.put(a, *field)
-	return true
+	return fields == 1 && len(fate.Inner) == 0
 }
 
 // checkVar looks for a path on which a variable is not freed.
@@ -351,67 +306,6 @@ func (c *checker) freedIf(u *uses.Unit, call *ast.CallExpr, fate uses.Fate) bool
 					return true
 				}
 			}
-		}
-	}
-	return false
-}
-
-// checkFields reports allocations in fields that nothing in the package frees. Other packages may
-// free a field with an exported name, and methods of an embedded struct may do so under the name of
-// the struct around it. Fields of structs of C are told apart by their names only.
-func (c *checker) checkFields() {
-	checked := map[any]bool{} // whether it is freed, or goes elsewhere
-	for _, s := range c.fields {
-		var key any = s.c
-		name := s.c
-		if s.field != nil {
-			key, name = s.field, s.field.Name()
-			if s.field.Exported() || s.field.Embedded() || s.field.Pkg() != c.pkg.Types {
-				continue
-			}
-		}
-		freed, ok := checked[key]
-		if !ok {
-			freed = s.field == nil && c.pkg.FreesField(s.c) || c.goesOn(s.field, s.c, map[any]bool{})
-			checked[key] = freed
-		}
-		if !freed {
-			c.reportAt(s.alloc.call, "field", fmt.Sprintf("the result of %s is put into the field %s, which nothing frees", s.alloc.name, name), nil)
-		}
-	}
-}
-
-// goesOn reports whether the value of a field is freed somewhere, or handed on, but to a field of a struct of C that nothing
-// frees either. seen has the fields that are looked at already.
-func (c *checker) goesOn(field *types.Var, name string, seen map[any]bool) bool {
-	if field == nil {
-		if seen[name] {
-			return false
-		}
-		seen[name] = true
-	}
-	for _, u := range c.units {
-		found := false
-		u.Own(func(n ast.Node) {
-			sel, ok := n.(*ast.SelectorExpr)
-			if !ok || found {
-				return
-			}
-			if v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var); v != field || field == nil && sel.Sel.Name != name {
-				return
-			}
-			use := u.Follow(sel, c.holds(sel), c.calls)
-			switch use.Role {
-			case uses.Keeps:
-				found = field != nil || use.C == "" || use.Field != nil || c.goesOn(nil, use.C, seen)
-			case uses.Frees, uses.Leaves:
-				found = true
-			case uses.Names, uses.Stores:
-				found = u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)
-			}
-		})
-		if found {
-			return true
 		}
 	}
 	return false

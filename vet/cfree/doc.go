@@ -20,7 +20,7 @@
 // looked at as well if the type has no finalizer and no cleanup, and if the function that has
 // returned it is seen to make it.
 //
-// What a function returns, stores outside of it, sends, or passes to a function that is not
+// What a function returns, stores in a field or outside of it, sends, or passes to a function that is not
 // known is not looked at any more. A function of C is expected to keep nothing, unless its name
 // says otherwise, as free, take, adopt, steal and directly do, or its definition, which is looked for above
 // import "C" and in the files in C beside, or the comment of its declaration there and in the headers that are
@@ -36,7 +36,6 @@
 //   - object: what C has made is released on other ways, or by a method of the type around it, but not at this return.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
-//   - field: it is put into a field of a type of the package, and nothing there frees the field.
 //   - lost: a method puts it into a field, or an element of one, without a look at what is there, which others free.
 //   - loop: a defer in a loop without a known end frees it.
 //   - pool: a sync.Pool makes it, and drops it.

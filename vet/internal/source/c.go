@@ -120,7 +120,7 @@ func (p *Package) IsCType(name string) bool {
 
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
-	p.ctypes, p.cfrees, p.cnames, p.cused, p.cfields = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}, map[string]bool{}
+	p.ctypes, p.cfrees, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
 	p.ctext = &ctext.Functions{Ends: frees}
 	for _, f := range p.Files {
 		if !importsC(f) {
@@ -224,7 +224,7 @@ var (
 
 // readPreamble looks for the functions that the comment above import "C" defines.
 func (p *Package) readPreamble(text string) {
-	p.addC(text, false)
+	p.ctext.Add(text, false)
 	for _, m := range cDefinition.FindAllStringSubmatchIndex(text, -1) {
 		if name := text[m[2]:m[3]]; freesParam(block(text[m[1]-1:]), text[m[4]:m[5]]) {
 			p.cfrees[name] = true
@@ -273,23 +273,9 @@ func (p *Package) readOther(names []string, read func(string) ([]byte, error)) {
 
 func (p *Package) readFile(name string, plus bool, read func(string) ([]byte, error)) {
 	if text, err := read(name); err == nil && len(text) <= maxFile {
-		p.addC(string(text), plus)
+		p.ctext.Add(string(text), plus)
 	}
 }
-
-var freesField = regexp.MustCompile(`\b(\w+)\s*\([^;{}]*(?:->|\.)\s*(\w+)\s*\)`)
-
-func (p *Package) addC(text string, plus bool) {
-	p.ctext.Add(text, plus)
-	for _, m := range freesField.FindAllStringSubmatch(text, -1) {
-		if frees(m[1]) {
-			p.cfields[m[2]] = true
-		}
-	}
-}
-
-// FreesField reports whether a text in C of the package frees a field of that name.
-func (p *Package) FreesField(name string) bool { return p.cfields[name] }
 
 // block returns the text up to the brace that closes the first one.
 func block(text string) string {

@@ -174,11 +174,3 @@ func inSwitch(s string, n int) {
 		C.sink(unsafe.Pointer(cs))
 	}
 }
-
-type holder struct{ name *C.char }
-
-func hold(s string) *holder {
-	return &holder{name: C.CString(s)} // want `the result of C.CString is put into the field name, which nothing frees`
-}
-
-func (h *holder) look() { C.look(h.name) }

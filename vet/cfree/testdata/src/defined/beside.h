@@ -1,7 +1,6 @@
 struct buf { char *data; };
 struct node { int count; };
 struct leaf { int count; };
-struct params { const char *encoding, *other, *name, *freed; };
 void buf_release(struct buf *b);
 void set_result(void *interp, char *result);
 void keep_result(void *interp, char *result, void (*done)(char *));

@@ -197,18 +197,6 @@ func byNoResult(value any) string {
 	return kind
 }
 
-func fill(p *C.struct_params, s string) {
-	p.encoding = C.CString(s) // want `is put into the field encoding, which nothing frees`
-	p.other = p.encoding
-}
-
-func fillFreed(p *C.struct_params, s string) {
-	p.name = C.CString(s)
-	p.freed = p.name
-}
-
-func clear(p *C.struct_params) { C.free(unsafe.Pointer(p.freed)) }
-
 // An Item has to be closed.
 type Item struct{ p unsafe.Pointer }
 

@@ -7,8 +7,6 @@ package right
 #include "take.h"
 typedef struct { char *text, *label; } entry;
 typedef struct { entry *entries; } shelf;
-typedef struct { char *remark; } note;
-static void end_note(note *n) { free(n->remark); free(n); }
 typedef void (*release)(void *);
 void say(const char *text);
 int number(const char *text, int n);
@@ -63,27 +61,10 @@ func again() { C.say(C.CString("again")) } // want `never freed: nothing has it`
 
 func prepare() { C.say(C.CString("prepare")) }
 
-var rows [10]holder
-
-func register(i int, s string) { rows[i] = holder{ptr: C.CString(s)} }
-
 func environment() {
 	C.putenv(C.CString("A=b"))
 	C.setvbuf(C.stdout, (*C.char)(C.malloc(100)), C._IOFBF, 100)
 }
-
-type holder struct {
-	bytes []byte
-	ptr   *C.char
-}
-
-func (h *holder) Close() { // want Close:"params"
-	if len(h.bytes) > 0 {
-		C.free(unsafe.Pointer(&h.bytes[0]))
-	}
-}
-
-func (h *holder) fill(n int) { h.bytes = (*(*[1 << 20]byte)(C.malloc(C.size_t(n))))[:n] }
 
 func array(n int) []byte { // want array:"results"
 	p, q := C.malloc(C.size_t(n)), C.malloc(C.size_t(n))
@@ -198,24 +179,6 @@ func withText(s string) {
 	p, free := text(s)
 	defer free()
 	C.say(p)
-}
-
-//export newEntry
-func newEntry(e *C.entry, s *C.char) { e.text = C.CString(C.GoString(s)) }
-
-var cache = map[string]*C.entry{}
-
-func cached(s string) *C.entry {
-	e := (*C.entry)(C.calloc(1, C.sizeof_entry))
-	e.text = C.CString(s)
-	cache[s] = e
-	return e
-}
-
-func noted(s string) *C.note { // want noted:"results"
-	n := (*C.note)(C.calloc(1, C.sizeof_note))
-	n.remark = C.CString(s)
-	return n
 }
 
 var shelf = map[string]*C.shelf{}
