@@ -18,7 +18,7 @@ import (
 
 // check reports an allocation that is not freed.
 func (c *checker) check(u *uses.Unit, a allocation) {
-	if c.runsOnce(u) && u.Loop(a.call) == nil || c.saidToGo(a) {
+	if c.runsOnce(u) && u.Loop(a.call) == nil || c.saidToGo(u, a) {
 		return // it ends with the process, or somebody else frees it
 	}
 	if a.out != nil {
@@ -59,11 +59,15 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 // elsewhere matches comments that say that somebody else frees what is allocated beside them.
 var elsewhere = regexp.MustCompile(`(?i)\b(freed|released|owned|deallocated) (\w+ )?(by|in|from|within)\b|\b(will free|takes ownership)\b`)
 
-// saidToGo reports whether a comment in the line of an allocation says that somebody else frees it.
-func (c *checker) saidToGo(a allocation) bool {
+// saidToGo reports whether a comment in the line of an allocation, or one in the function that names its variable, says that somebody else
+// frees it.
+func (c *checker) saidToGo(u *uses.Unit, a allocation) bool {
 	file, line := c.file(a.call.Pos()), c.Fset.Position(a.call.Pos()).Line
+	v := c.pkg.Receiver(c.pkg.Dressed(a.call))
 	return file != nil && slices.ContainsFunc(file.Comments, func(g *ast.CommentGroup) bool {
-		return c.Fset.Position(g.Pos()).Line == line && elsewhere.MatchString(g.Text())
+		here := c.Fset.Position(g.Pos()).Line == line
+		named := v != nil && u.Within(g, u.Node) && slices.Contains(strings.Fields(g.Text()), v.Name())
+		return (here || named) && elsewhere.MatchString(g.Text())
 	})
 }
 

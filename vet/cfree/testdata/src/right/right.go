@@ -197,6 +197,11 @@ func shelved(names []string) {
 func elsewhere(s string) {
 	C.say(C.CString(s)) // freed by the library
 	C.say(C.CString(s)) // want `never freed: nothing has it`
+	// Nothing frees given here, since the library takes ownership of it.
+	given := C.CString(s)
+	C.say(given)
+	other := C.CString(s) // want `never freed`
+	C.say(other)
 }
 
 // A function of the package closes the object on one way, and C on the other.
