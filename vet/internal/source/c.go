@@ -112,7 +112,7 @@ var basicC = regexp.MustCompile(`^(char|[su]?char|u?(short|int|long|longlong)|fl
 
 // IsCType reports whether C.name is a type, as far as can be seen.
 func (p *Package) IsCType(name string) bool {
-	if name == "free" || allocators[name] {
+	if name == "free" || allocators[name] || strings.HasPrefix(name, "GoString") || name == "GoBytes" {
 		return false // also where it is called as (C.free)(p)
 	}
 	return p.ctypes[name] || basicC.MatchString(name)

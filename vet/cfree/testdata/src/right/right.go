@@ -33,7 +33,8 @@ func comments(b *C.box, s string) {
 	C.box_user(b, unsafe.Pointer(C.CString(s)))
 	C.box_copy(b, unsafe.Pointer(C.CString(s)), 1) // want `never freed: nothing has it`
 	_ = C.GoString(C.box_kind(b))
-	_ = C.GoString(C.box_print(b)) // want `the result of C.box_print is never freed`
+	_ = C.GoString(C.box_mark(b, C.CString(s))) // want `never freed: nothing has it`
+	_ = C.GoString(C.box_print(b))              // want `the result of C.box_print is never freed`
 }
 
 // Memory that is there once, until the process ends.
@@ -74,6 +75,12 @@ func array(n int) []byte { // want array:"results"
 		return append([]byte(nil), (*(*[1 << 20]byte)(q))[:n]...)
 	}
 	return (*(*[1 << 20]byte)(p))[:n] // want `what is returned points into p`
+}
+
+func copied(s string) string {
+	p := C.CString(s)
+	defer C.free(unsafe.Pointer(p))
+	return (C.GoString)(p)
 }
 
 // A function of C whose name says nothing, but which is deferred with the memory alone, and one that gives the memory another place.

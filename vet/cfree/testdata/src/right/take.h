@@ -17,3 +17,5 @@ box *box_open(const char *path);
 void box_close(box *b);
 void box_user(box *b, void *data);
 void box_copy(box *b, void *data, size_t n);
+// Returns the mark of a name. The value will be valid until the box is closed.
+const char *box_mark(box *b, const char *name);
