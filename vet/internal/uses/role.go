@@ -424,11 +424,6 @@ func (u *Unit) assigned(n ast.Node, lhs ast.Expr, at carrier) Use {
 	}
 }
 
-func (u *Unit) unsafeSlice(call *ast.CallExpr) bool {
-	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	return ok && (sel.Sel.Name == "Slice" || sel.Sel.Name == "Add") && len(call.Args) == 2
-}
-
 // literalField returns the field of the struct of this package that an element of a literal
 // gives a value, or nil.
 func (u *Unit) literalField(lit *ast.CompositeLit, elem ast.Expr) *types.Var {
