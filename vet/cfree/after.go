@@ -6,9 +6,11 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
+	"slices"
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -113,7 +115,7 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 		}
 		cname := c.pkg.C(call.Fun)
 		for i, arg := range call.Args {
-			if v := c.pkg.Variable(arg); v != nil && name == "" && u.Local(v) && cname != "" && c.pkg.Declared(cname).Takes(i) {
+			if v := c.pkg.Variable(arg); v != nil && name == "" && u.Local(v) && cname != "" && c.takes(call, cname, i) {
 				list = append(list, release{call, cname, at, late, true, v})
 			}
 		}
@@ -146,11 +148,17 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 	return list
 }
 
+// takes reports whether a call of C takes an argument over: its comment or its definition says so, or it is given C.free for it.
+func (c *checker) takes(call *ast.CallExpr, name string, i int) bool {
+	f, _ := c.pkg.Defined(name)
+	return i < len(f.Takes) && f.Takes[i] || c.pkg.Declared(name).Takes(i) || i > 0 && slices.ContainsFunc(call.Args[i:], func(arg ast.Expr) bool { return c.pkg.C(c.pkg.Bare(arg)) == "free" })
+}
+
 // ends returns the function that a call frees its argument with, and the argument. The function may be one of Go that does nothing
 // else.
 func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 	if name := c.pkg.C(call.Fun); name != "" {
-		if name == "realloc" && len(call.Args) == 2 {
+		if name == "realloc" && len(call.Args) == 2 && c.pkg.Receiver(c.pkg.Dressed(call)) != c.pkg.Variable(call.Args[0]) {
 			return name, call.Args[0]
 		}
 		if !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
@@ -197,6 +205,9 @@ func (c *checker) once(u *uses.Unit) (name string, field bool) {
 			return "", false
 		}
 		call, ok := e.X.(*ast.CallExpr)
+		if ok && source.IsFunc(c.pkg.Callee(call), "runtime", "KeepAlive") {
+			continue
+		}
 		if !ok || c.pkg.C(call.Fun) == "" {
 			return "", false
 		}
@@ -241,7 +252,12 @@ func (c *checker) writes(u *uses.Unit, v types.Object) (list []ast.Node, plain b
 				note(n, name)
 			}
 		case *ast.UnaryExpr:
-			if n.Op == token.AND && c.pkg.ObjectOf(n.X) == v {
+			if n.Op != token.AND || c.pkg.ObjectOf(n.X) != v {
+				break
+			}
+			if call, ok := u.Parent(n).(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" && !c.pkg.IsConversion(call) {
+				note(call, n.X) // C keeps no pointer to the variable
+			} else {
 				plain = false
 			}
 		}

@@ -54,7 +54,7 @@ type checker struct {
 	results map[*types.Func][]int
 	beside  map[*types.Func][]int // those that come with an error as well
 
-	freed    map[types.Object]bool // fields that functions of the package free
+	freed    map[types.Object][]*uses.Unit // the functions of the package that free a field
 	named    map[*types.Func][]ast.Expr
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
@@ -164,6 +164,11 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 		if fromCheap(c.pkg, f, call) {
 			list = append(list, allocation{call: call, name: types.ExprString(call.Fun)})
 		}
+		if i := releaseOf(f); i >= 0 {
+			if s, ok := u.Parent(call).(*ast.AssignStmt); !ok || i >= len(s.Lhs) || types.ExprString(s.Lhs[i]) != "_" {
+				return
+			}
+		}
 		results := c.resultsOf(f)
 		for _, i := range results.Index {
 			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), beside: slices.Contains(results.Beside, i)})
@@ -185,7 +190,7 @@ func (c *checker) resultsOf(f *types.Func) (fact Results) {
 func (c *checker) findResults() bool {
 	found := false
 	for _, u := range c.units {
-		if u.Obj == nil || withRelease(u.Obj) {
+		if u.Obj == nil {
 			continue
 		}
 		for _, a := range c.allocations(u) {
@@ -198,7 +203,7 @@ func (c *checker) findResults() bool {
 			case use.Role == uses.Leaves && !use.Inner:
 				index = use.Index
 			case use.Role == uses.Names && !use.Inner:
-				if fate := u.Fate(use.Var, false, c.calls); !fate.Has(uses.Keeps) {
+				if fate := u.Fate(use.Var, false, c.calls); !fate.Has(uses.Keeps) || releaseOf(u.Obj) >= 0 {
 					for _, use := range fate.Uses {
 						if use.Role == uses.Leaves && !use.Inner {
 							index = use.Index
@@ -215,14 +220,12 @@ func (c *checker) findResults() bool {
 	return found
 }
 
-// withRelease reports whether a function returns another function beside what it allocates, to free it with.
-func withRelease(f *types.Func) bool {
-	for v := range f.Signature().Results().Variables() {
-		if _, ok := v.Type().Underlying().(*types.Signature); ok {
-			return true
-		}
-	}
-	return false
+// releaseOf returns which result of a function is another function, to free the others with, or -1.
+func releaseOf(f *types.Func) int {
+	return slices.IndexFunc(slices.Collect(f.Signature().Results().Variables()), func(v *types.Var) bool {
+		_, ok := v.Type().Underlying().(*types.Signature)
+		return ok
+	})
 }
 
 func (c *checker) exportFacts() {

@@ -38,6 +38,8 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			return // _, err := : the caller expects an error
 		}
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
+	case uses.Keeps:
+		c.checkBuilt(u, a, use)
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
 		if onlyField(fate) {
@@ -53,6 +55,23 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			return
 		}
 		c.checkVar(u, a, use, fate)
+	}
+}
+
+// checkBuilt reports a return of an error that forgets an object of Go with a string in a field which the package frees.
+func (c *checker) checkBuilt(u *uses.Unit, a allocation, use uses.Use) {
+	addr, _ := u.Parent(use.Node).(*ast.UnaryExpr)
+	v := c.pkg.Receiver(addr)
+	if a.name != "C.CString" || use.Field == nil || len(c.freed[use.Field]) == 0 || !u.Local(v) || len(c.pkg.Values(v)) != 1 || u.Loop(a.call) != nil {
+		return
+	}
+	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}}
+	fate := u.FateIn(v, true, use.Field.Name(), c.calls)
+	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		search.Stop[use.Node] = true
+	}
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && len(ret.Results) > 0 && c.isError(u, ret) {
+		c.lostAt(a.call, ret, "path", a.name, "")
 	}
 }
 
@@ -244,6 +263,10 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			return
 		}
 		c.lostAt(a.call, end, "path", a.name, "")
+	case *ast.ExprStmt:
+		if freed {
+			c.lostAt(a.call, end, "path", a.name, ": it panics, and recovers")
+		}
 	default:
 		if !freed {
 			c.report(a, "never", "the result of %s is never freed", nil)

@@ -32,17 +32,17 @@
 //
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it.
-//   - path: it is freed, but not on the way to this return.
+//   - path: it is freed, but not on the way to this return, or to a panic from which the function recovers.
 //   - object: what C has made is released on other ways, or by a method of the type around it, but not at this return.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
-//   - lost: a method puts it into a field, or an element of one, without a look at what is there, which others free.
+//   - lost: a method puts it into a field, or an element of one, without a look at what is there, or drops an element: others free it.
 //   - loop: a defer in a loop without a known end frees it.
 //   - pool: a sync.Pool makes it, and drops it.
 //   - realloc: the only pointer to the block gets the result of C.realloc, which may be nil.
 //   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a
 //     finalizer frees as well. That is looked at for each variable that a function of C with a name such as free, destroy
-//     or delete is given, and for methods that do nothing but pass a field to such a function.
+//     or delete is given, for methods that do nothing but pass a field to one, and where Reset leaves what Close frees.
 //   - after: memory is used when it is freed, also through a slice or a string over it, or a function literal that
 //     outlives a defer.
 //   - early: a defer frees a variable that is nil there, and gets its value later by its address.

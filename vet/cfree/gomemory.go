@@ -28,9 +28,10 @@ func (c *checker) checkGo(u *uses.Unit) {
 				return
 			}
 			c.checkFree(u, n, name)
+			c.checkStale(u, n)
 			for i, arg := range n.Args {
 				v := c.goMemory(u, arg)
-				if d := c.pkg.Declared(name); v != nil && !pinned && (d.KeepsNamed(i) || d.Takes(i)) {
+				if d := c.pkg.Declared(name); v != nil && !pinned && (d.KeepsNamed(i) || d.Takes(i) || c.storesObject(name, i, v)) {
 					analyzer.Report(c.Pass, arg, "kept", "C.%s keeps the address of %s, which is memory of Go: copy it to C, or pin it", name, v.Name())
 				}
 				if data := c.stringData(arg); data != "" && !regexp.MustCompile(`\blen\(`+regexp.QuoteMeta(data)+`\)`).MatchString(types.ExprString(n)) {
@@ -58,6 +59,12 @@ func (c *checker) checkGo(u *uses.Unit) {
 			}
 		case *ast.DeferStmt:
 			c.checkDefer(u, n)
+		case *ast.ReturnStmt:
+			for _, result := range n.Results {
+				if v := c.goMemory(u, result); v != nil && !pinned && exported(u) {
+					analyzer.Report(c.Pass, result, "kept", "C gets the address of %s, which is memory of Go: copy it to C", v.Name())
+				}
+			}
 		}
 	})
 	if exported(u) {
@@ -73,6 +80,16 @@ func (c *checker) checkGo(u *uses.Unit) {
 	}
 }
 
+// storesObject reports whether a function of C does little more than store the address of an object: it calls nothing that may use it.
+func (c *checker) storesObject(name string, i int, v *types.Var) bool {
+	f, _ := c.pkg.Defined(name)
+	_, slice := v.Type().Underlying().(*types.Slice)
+	return !slice && !f.Calls && i < len(f.Keeps) && f.Keeps[i] && !f.Returns[i]
+}
+
+// lentByLibrary matches the names of functions of C whose result belongs to their library.
+var lentByLibrary = regexp.MustCompile(`^((secure_)?getenv|strerror|setlocale|dlerror|ctime|asctime|gmtime|localtime|getpw(nam|uid)|getgr(nam|gid)|inet_ntoa|\w+_(errmsg|errstr|strerror))$`)
+
 // checkFree reports a free of what is not the caller's.
 func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 	if name != "free" || len(call.Args) != 1 {
@@ -87,15 +104,30 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 		return
 	}
 	v := c.pkg.Variable(call.Args[0])
-	if v == nil || !u.Local(v) || len(c.pkg.Values(v)) != 1 {
+	if v == nil || !u.Local(v) {
 		return
 	}
-	_, from := c.pkg.Result(c.pkg.Values(v)[0])
+	from := ""
+	switch values := c.pkg.Values(v); len(values) {
+	case 0: // it has its value by its address
+		writes, _ := c.writes(u, v)
+		for _, w := range writes {
+			if by, ok := w.(*ast.CallExpr); ok {
+				from = c.pkg.C(by.Fun)
+			}
+		}
+		if d := c.pkg.Declared(from); d.FreedBy() != "" {
+			analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.free", from, d.FreedBy())
+		}
+		return
+	case 1:
+		_, from = c.pkg.Result(values[0])
+	}
 	if from == "" || c.pkg.Allocates(from) {
 		return
 	}
-	if c.pkg.Declared(from).Lent() {
-		analyzer.Report(c.Pass, call, "wrong", "the result of C.%s belongs to something else, as its comment says, and must not be freed", from)
+	if d := c.pkg.Declared(from); d.Lent() || d.Borrowed() && !d.SaysFree() || lentByLibrary.MatchString(from) {
+		analyzer.Report(c.Pass, call, "wrong", "the result of C.%s belongs to something else, and must not be freed", from)
 		return
 	}
 	if by := c.pkg.ReleaserOf(from); by != "" {
@@ -105,6 +137,19 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 
 // goMemory returns the variable of Go to whose memory an expression is a pointer, or nil.
 func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
+	if v, ok := c.pkg.Variable(e).(*types.Var); ok && u.Local(v) && len(c.pkg.Values(v)) == 1 {
+		e = c.pkg.Values(v)[0]
+		switch x := ast.Unparen(e).(type) {
+		case *ast.UnaryExpr: // &T{}
+			if lit, ok := x.X.(*ast.CompositeLit); ok && source.TypeName(c.pkg.Info.TypeOf(lit)) != nil {
+				return v
+			}
+		case *ast.CallExpr:
+			if types.ExprString(x.Fun) == "new" {
+				return v
+			}
+		}
+	}
 	for {
 		e = c.pkg.Bare(e)
 		call, ok := e.(*ast.CallExpr)

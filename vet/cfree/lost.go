@@ -17,7 +17,7 @@ import (
 
 // freedFields finds the fields whose memory, or with elements the memory of whose elements, some function of the package frees.
 func (c *checker) freedFields() {
-	c.freed = map[types.Object]bool{}
+	c.freed = map[types.Object][]*uses.Unit{}
 	for _, u := range c.units {
 		for n := range ast.Preorder(u.Body) {
 			sel, ok := n.(*ast.SelectorExpr)
@@ -25,14 +25,12 @@ func (c *checker) freedFields() {
 				continue
 			}
 			v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var)
-			if v == nil || !v.IsField() || v.Pkg() != c.pkg.Types || c.freed[v] {
+			if v == nil || !v.IsField() || v.Pkg() != c.pkg.Types {
 				continue
 			}
-			switch use := u.Follow(sel, c.holds(sel), c.calls); use.Role {
-			case uses.Frees:
-				c.freed[v] = true
-			case uses.Names:
-				c.freed[v] = u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees)
+			use := u.Follow(sel, c.holds(sel), c.calls)
+			if use.Role == uses.Frees || use.Role == uses.Names && u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees) {
+				c.freed[v] = append(c.freed[v], u)
 			}
 		}
 	}
@@ -72,20 +70,21 @@ func (c *checker) checkLost(u *uses.Unit) {
 	report := func(n ast.Node, field *types.Var, what string) {
 		analyzer.Report(c.Pass, n, "lost", "%s the field %s is lost: other functions free it", what, field.Name())
 	}
-	// field returns the field of the receiver that an expression is, if nothing looks at it in front of n.
-	field := func(e ast.Expr, n ast.Node) *types.Var {
+	// field returns the field of the receiver that an expression is, if nothing looks at it in front of n or, where n drops an element,
+	// if what has looked at an element has not freed it, nor handed it on.
+	field := func(e ast.Expr, n ast.Node, drops bool) *types.Var {
 		sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
 		if !ok || c.pkg.ObjectOf(sel.X) != types.Object(recv) {
 			return nil
 		}
 		v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var)
-		if v == nil || !c.freed[v] {
+		if v == nil || len(c.freed[v]) == 0 {
 			return nil
 		}
 		for m := range ast.Preorder(u.Body) {
 			if s, ok := m.(*ast.SelectorExpr); ok && s.Pos() < n.Pos() {
 				call, isCall := u.Parent(s).(*ast.CallExpr) // of a method that may free it
-				if c.pkg.Info.Uses[s.Sel] == v || isCall && call.Fun == s && c.pkg.ObjectOf(s.X) == types.Object(recv) {
+				if c.pkg.Info.Uses[s.Sel] == v && !(drops && c.onlyRead(u, s)) || isCall && call.Fun == s && c.pkg.ObjectOf(s.X) == types.Object(recv) {
 					return nil
 				}
 			}
@@ -96,7 +95,7 @@ func (c *checker) checkLost(u *uses.Unit) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "delete" && len(n.Args) == 2 {
-				if v := field(n.Args[0], n); v != nil {
+				if v := field(n.Args[0], n, true); v != nil {
 					report(n, v, "what the key has in")
 				}
 			}
@@ -105,12 +104,12 @@ func (c *checker) checkLost(u *uses.Unit) {
 				return
 			}
 			if index, ok := ast.Unparen(n.Lhs[0]).(*ast.IndexExpr); ok && c.isMap(index.X) {
-				if v := field(index.X, n); v != nil && c.makes(n.Rhs[0]) {
+				if v := field(index.X, n, false); v != nil && c.makes(n.Rhs[0]) {
 					report(n, v, "what the key has in")
 				}
 				return
 			}
-			v := field(n.Lhs[0], n)
+			v := field(n.Lhs[0], n, false)
 			if v == nil {
 				return
 			}
@@ -121,6 +120,41 @@ func (c *checker) checkLost(u *uses.Unit) {
 			}
 		}
 	})
+}
+
+// resets matches the names of methods behind which an object is still used.
+var resets = regexp.MustCompile(`(?i)^(re(set|load|size|open|init|wind)|clear|set|update|grow|shrink|truncate|flush)`)
+
+// checkStale reports a method that frees a field and leaves the pointer there, where another method frees the field.
+func (c *checker) checkStale(u *uses.Unit, call *ast.CallExpr) {
+	_, arg := c.ends(call)
+	sel, ok := c.pkg.Bare(arg).(*ast.SelectorExpr)
+	if !ok || u.Obj == nil || u.Obj.Signature().Recv() == nil || !resets.MatchString(u.Obj.Name()) || u.Params()[0] == nil || len(c.stores(u, sel, nil)) > 0 {
+		return
+	}
+	recv, field := u.Params()[0], c.pkg.Info.Uses[sel.Sel]
+	for _, id := range u.Idents(recv) {
+		of, ok := u.Parent(id).(*ast.SelectorExpr)
+		if _, addr := u.Parent(of).(*ast.UnaryExpr); !ok || addr || c.pkg.Func(of) != nil {
+			return // something else may set the field
+		}
+	}
+	for _, by := range c.freed[field] {
+		if by != u && by.Obj != nil && !resets.MatchString(by.Obj.Name()) && c.pkg.ObjectOf(sel.X) == types.Object(recv) {
+			analyzer.Report(c.Pass, call, "twice", "%s is freed, and stays in the field: %s frees it again", field.Name(), by.Obj.Name())
+			return
+		}
+	}
+}
+
+// onlyRead reports whether a function only reads an element of a field, which it gives to a variable.
+func (c *checker) onlyRead(u *uses.Unit, field *ast.SelectorExpr) bool {
+	index, ok := u.Parent(field).(*ast.IndexExpr)
+	if !ok {
+		return false
+	}
+	use := u.Follow(index, false, c.calls)
+	return use.Role == uses.Names && !use.Inner && !u.Fate(use.Var, false, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)
 }
 
 // builds reports whether a method is called for an object that its caller has made.

@@ -43,7 +43,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string) {
 		}
 		search.Stop[use.Node] = true
 		freed = freed || use.Role == uses.Frees
-		field = field || use.Role == uses.Keeps && use.Field != nil && c.freed[use.Field]
+		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0
 		if use.Role == uses.Keeps && use.Node.Pos() < call.Pos() {
 			return
 		}

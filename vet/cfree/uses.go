@@ -141,7 +141,11 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 
 // checkTouch reports a use of memory that is not there any more, or will not be.
 func (c *checker) checkTouch(u *uses.Unit, r release, a alias, t touch, defs []ast.Node, deferred bool) bool {
-	line := c.Fset.Position(r.call.Pos()).Line
+	line, loop := c.Fset.Position(r.call.Pos()).Line, u.Loop(r.at)
+	round := loop // what each round begins anew
+	if f, ok := loop.(*ast.ForStmt); ok {
+		round = f.Body
+	}
 	switch {
 	case t.how == "stored":
 		if !t.view || len(c.stores(u, t.obj, t.node)) > 0 || !deferred && !u.Leads(t.node, nil, r.at) {
@@ -153,7 +157,7 @@ func (c *checker) checkTouch(u *uses.Unit, r release, a alias, t touch, defs []a
 			return false
 		}
 		return c.reportUse(r, t.node, "what is returned points into %s, which is freed when the function returns: line %d", r.v.Name(), line)
-	case u.Loop(r.at) != nil && u.Within(r.v, u.Loop(r.at)) && (u.Loop(r.at) != u.Loop(t.node) || t.node.Pos() < r.at.Pos()):
+	case loop != nil && u.Within(r.v, round) && (loop != u.Loop(t.node) || t.node.Pos() < r.at.Pos()):
 		return false // in the next round
 	case !c.reaches(u, r.at, t.node, defs):
 		return false
@@ -202,7 +206,9 @@ func (c *checker) reportUse(r release, n ast.Node, format string, args ...any) b
 func (c *checker) reaches(u *uses.Unit, from, to ast.Node, writes []ast.Node) bool {
 	s := uses.Search{From: from, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, To: to}
 	for _, w := range writes {
-		s.Stop[w] = true
+		if !u.Within(to, w) { // p = p.next reads first
+			s.Stop[w] = true
+		}
 	}
 	if call, ok := from.(*ast.CallExpr); ok {
 		if v := c.pkg.Receiver(call); v != nil {

@@ -18,8 +18,9 @@ type Func struct {
 
 	// Frees, Keeps and Returns have an entry for each parameter. A function frees one that it passes to a function that does so. It
 	// keeps one that it stores where others find it, or passes on together with a function that frees it, and one into which its
-	// result points.
-	Frees, Keeps, Returns []bool
+	// result points. It takes one over that it passes on together with free itself.
+	Frees, Keeps, Returns, Takes []bool
+	Calls                        bool // something other than what allocates
 }
 
 // Functions are the definitions of a package, by their names.
@@ -82,15 +83,20 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		b := f.body(d, depth)
 		fn := Func{Allocates: b.allocates(d)}
 		for _, p := range parameters(d.params) {
-			frees, keeps, returns := b.fate(p)
-			fn.Frees, fn.Keeps, fn.Returns = append(fn.Frees, frees), append(fn.Keeps, keeps), append(fn.Returns, returns)
+			frees, keeps, returns, takes := b.fate(p)
+			fn.Frees, fn.Keeps, fn.Returns, fn.Takes = append(fn.Frees, frees), append(fn.Keeps, keeps), append(fn.Returns, returns), append(fn.Takes, takes)
+		}
+		for i := range b.tokens {
+			c, ok := b.callAt(i)
+			fn.Calls = fn.Calls || ok && !allocators[c.name]
 		}
 		if i == 0 {
 			all = fn
 			continue
 		}
-		all.Allocates = all.Allocates && fn.Allocates
-		all.Frees, all.Keeps, all.Returns = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps), either(all.Returns, fn.Returns)
+		all.Allocates, all.Calls = all.Allocates && fn.Allocates, all.Calls || fn.Calls
+		all.Frees, all.Keeps = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps)
+		all.Returns, all.Takes = either(all.Returns, fn.Returns), either(all.Takes, fn.Takes)
 	}
 	f.done[depthOf{name, depth}] = all
 	return all, true
@@ -425,9 +431,9 @@ var (
 )
 
 // fate says what becomes of a parameter.
-func (b *body) fate(name string) (frees, keeps, returns bool) {
+func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 	if name == "" || b.assigned(name) {
-		return false, false, false
+		return false, false, false, false
 	}
 	names := b.same(name)
 	is := func(e []string) bool { return len(e) == 1 && slices.Contains(names, e[0]) }
@@ -463,11 +469,12 @@ func (b *body) fate(name string) (frees, keeps, returns bool) {
 				frees = frees || b.Ends(c.name)
 			}
 			for other, e := range c.args { // set(x, s, free)
+				takes = takes || arg > 0 && other > arg && slices.Equal(e, []string{"free"})
 				keeps = keeps || other != arg && len(e) == 1 && freeing.MatchString(e[0]) && !slices.Contains(b.params, e[0])
 			}
 		}
 	}
-	return frees, keeps || b.stored(names), returns
+	return frees, keeps || b.stored(names), returns, takes
 }
 
 var allocators = map[string]bool{"malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true}
@@ -514,13 +521,18 @@ func (b *body) allocates(d definition) bool {
 		for end < len(b.tokens) && b.tokens[end] != ";" {
 			end++
 		}
-		e := plain(b.tokens[i+1 : end])
-		switch {
-		case isNull(e):
-		case b.allocation(e), len(e) == 1 && b.fresh(e[0]):
-			found = true
-		default:
-			return false
+		list := [][]string{b.tokens[i+1 : end]}
+		if q, c := slices.Index(list[0], "?"), slices.Index(list[0], ":"); 0 <= q && q < c {
+			list = [][]string{list[0][q+1 : c], list[0][c+1:]}
+		}
+		for _, e := range list {
+			switch e := plain(e); {
+			case isNull(e):
+			case b.allocation(e), len(e) == 1 && b.fresh(e[0]):
+				found = true
+			default:
+				return false
+			}
 		}
 	}
 	return found

@@ -18,7 +18,9 @@ func TestFunc(t *testing.T) {
 		{`char *f(FILE *in) { char *p = malloc(9); if (fread(p, 1, 9, in) != 9) { free(p); return NULL; } return p; }`, "allocates"},
 		{`char *g(int n) { return malloc(n); } char *f(int n) { char *p = g(n); p[0] = 'f'; return p; }`, "allocates"},
 		{`char *f(const char *s) { /* free(s); */ return strdup(s); } // return s;`, "allocates"},
+		{`char *f(const char *s) { return strcmp(s, "a") ? NULL : strdup(s); }`, "allocates"},
 
+		{`char *f(const char *s) { return *s ? strdup(s) : "none"; }`, ""},
 		{`char *f(struct list *l) { char *p = malloc(9); l->first = p; return p; }`, ""},
 		{`char *f(void) { char *p = malloc(9); list_add(&all, p); return p; }`, ""},
 		{`char *f(void) { char *p = malloc(9); kept = p; return p; }`, ""},

@@ -252,6 +252,21 @@ func (d *Declaration) Lent() bool {
 	return d != nil && strings.Contains(d.Result, "*") && mayNot.MatchString(d.about+d.given) && !mustFree.MatchString(d.about)
 }
 
+var freedBy = regexp.MustCompile(`(?i)\b(?:free|freed|frees|release|released|call|invoke|use|using|with|by)\W+(?:[a-z]+\W+)?(\w+_free)\b`)
+
+// FreedBy returns the function, other than free, by which the comment wants what the function makes freed, or "".
+func (d *Declaration) FreedBy() string {
+	if d != nil {
+		if m := freedBy.FindStringSubmatch(d.about); m != nil && m[1] != "g_free" {
+			return m[1]
+		}
+	}
+	return ""
+}
+
+// SaysFree reports whether the comment says that the caller has to free something.
+func (d *Declaration) SaysFree() bool { return mustFree.MatchString(d.about + d.given) }
+
 var (
 	makesName = regexp.MustCompile(`(?i)_?(open|new|create|init|alloc)\w*$`)
 	endsName  = regexp.MustCompile(`(?i)^_?(close|free|destroy|delete|release|dispose|finalize)$`)

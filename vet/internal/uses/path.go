@@ -38,16 +38,18 @@ type state struct {
 	err   bool
 }
 
-// Find returns where the first way that it finds ends: a return statement, the end of the body,
-// or a node of Overwrites. It returns nil if there is no way.
+// Find returns where the first way that it finds ends: a return statement, the end of the body, a panic from which the function
+// recovers, or a node of Overwrites. It returns nil if there is no way.
 func (u *Unit) Find(s Search) ast.Node {
 	start, ok := u.find(s.From)
 	if !ok {
 		return nil
 	}
-	stop, over := map[place]bool{}, map[place]ast.Node{}
+	stop, over, sent := map[place]bool{}, map[place]ast.Node{}, map[ast.Node]bool{}
 	for n := range s.Stop {
-		if p, ok := u.find(n); ok {
+		if clause, ok := u.Parent(n).(*ast.CommClause); ok && clause.Comm == n { // the graph has it before the choice
+			sent[clause] = true
+		} else if p, ok := u.find(n); ok {
 			stop[p] = true
 		}
 	}
@@ -77,6 +79,9 @@ func (u *Unit) Find(s Search) ast.Node {
 			if ret, ok := b.Nodes[i].(*ast.ReturnStmt); ok && s.To == nil {
 				return ret
 			}
+			if e, ok := b.Nodes[i].(*ast.ExprStmt); ok && s.To == nil && len(b.Succs) == 0 && u.has(e, "panic") && u.has(u.Body, "recover") {
+				return e
+			}
 			if err && s.Err != nil && u.assigns(b.Nodes[i], s.Err) {
 				err = false
 			}
@@ -84,6 +89,9 @@ func (u *Unit) Find(s Search) ast.Node {
 		for i, next := range b.Succs {
 			if next.Kind == cfg.KindRangeLoop && u.enters(b, next) {
 				next = next.Succs[0] // the body
+			}
+			if sent[next.Stmt] && next.Kind == cfg.KindSelectCaseBody {
+				continue
 			}
 			if len(b.Succs) == 2 && len(b.Nodes) > 0 {
 				if cond, ok := b.Nodes[len(b.Nodes)-1].(ast.Expr); ok && u.impossible(cond, i == 0, s, err, known) {
@@ -100,6 +108,16 @@ func (u *Unit) Find(s Search) ast.Node {
 		return nil
 	}
 	return walk(start.block, start.index+1, true)
+}
+
+// has reports whether a node names the builtin function of that name.
+func (u *Unit) has(n ast.Node, name string) bool {
+	for part := range ast.Preorder(n) {
+		if id, ok := part.(*ast.Ident); ok && u.Info.Uses[id] == types.Universe.Lookup(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // Always reports whether each way from the beginning of the body to n goes through one of the

@@ -42,42 +42,6 @@ func goodBorrowed(s *store) error { return errors.New(C.GoString(C.st_error(s.pt
 func badMismatch(path *C.char)  { db := C.st_open(path); C.st_get(db, path); C.free(unsafe.Pointer(db)) }
 func goodMismatch(path *C.char) { db := C.st_open(path); C.st_get(db, path); C.st_close(db) }
 
-func badDeferred(s *store, key string) error {
-	p := C.CString(key)
-	defer C.free(unsafe.Pointer(p))
-	if C.st_get(s.ptr, p) < 0 {
-		C.free(unsafe.Pointer(p))
-		return errStore
-	}
-	return nil
-}
-func goodDeferred(s *store, key string) error {
-	p := C.CString(key)
-	defer func() { C.free(unsafe.Pointer(p)) }()
-	if C.st_get(s.ptr, p) < 0 {
-		C.free(unsafe.Pointer(p))
-		p = nil
-		return errStore
-	}
-	return nil
-}
-
-func badBranches(s *store, key string) {
-	p := C.CString(key)
-	if C.st_get(s.ptr, p) < 0 {
-		C.free(unsafe.Pointer(p))
-	}
-	C.free(unsafe.Pointer(p))
-}
-func goodBranches(s *store, key string) {
-	p := C.CString(key)
-	if C.st_get(s.ptr, p) < 0 {
-		C.free(unsafe.Pointer(p))
-		return
-	}
-	C.free(unsafe.Pointer(p))
-}
-
 func badAlias(s *store, key string) {
 	p := C.CString(key)
 	q := unsafe.Pointer(p)
@@ -226,4 +190,56 @@ func goodView(s *store, r *result) {
 	p := C.st_dump(s.ptr)
 	r.data = C.GoBytes(unsafe.Pointer(p), C.int(C.strlen(p)))
 	C.free(unsafe.Pointer(p))
+}
+func badMessage(s *store)  { var m *C.char; C.st_exec(s.ptr, &m); C.free(unsafe.Pointer(m)) }
+func goodMessage(s *store) { var m *C.char; C.st_exec(s.ptr, &m); C.st_free(unsafe.Pointer(m)) }
+func badNew(s *store) {
+	p := new(C.int)
+	C.st_put(s.ptr, unsafe.Pointer(p), 4)
+	C.free(unsafe.Pointer(p))
+}
+func goodNew(s *store)     { p := C.malloc(4); C.st_put(s.ptr, p, 4); C.free(p) }
+func badConstant(s *store) { p := C.st_name(s.ptr); C.free(unsafe.Pointer(p)) }
+func badGetenv(n *C.char)  { p := C.getenv(n); C.free(unsafe.Pointer(p)) }
+func badTaken(s *store, key string) {
+	p := C.CString(key)
+	defer C.free(unsafe.Pointer(p))
+	C.st_own(s.ptr, p)
+}
+func goodTaken(s *store, key string) { p := C.CString(key); C.st_own(s.ptr, p) }
+
+func badWalk() {
+	for e := C.st_nodes(); e != nil; e = e.next {
+		C.free(unsafe.Pointer(e))
+	}
+}
+func goodWalk() {
+	for e := C.st_nodes(); e != nil; {
+		next := e.next
+		C.free(unsafe.Pointer(e))
+		e = next
+	}
+}
+
+func badOut(s *store) string {
+	var it *C.st_iter
+	C.st_iter_init(s.ptr, &it)
+	key := C.st_iter_key(it)
+	C.st_iter_free(it)
+	return C.GoString(key)
+}
+func goodOut(s *store) string {
+	var it *C.st_iter
+	C.st_iter_init(s.ptr, &it)
+	C.st_iter_free(it)
+	C.st_iter_init(s.ptr, &it)
+	return C.GoString(C.st_iter_key(it))
+}
+
+func goodGrow(n int) unsafe.Pointer {
+	p := C.malloc(8)
+	for i := 8; i < n; i *= 2 {
+		p = C.realloc(p, C.size_t(i))
+	}
+	return p
 }

@@ -14,13 +14,6 @@ var errStore = errors.New("store")
 
 type store struct{ ptr *C.st }
 
-func badGetter(s *store) string { return C.GoString(C.st_dump(s.ptr)) }
-func goodGetter(s *store) string {
-	p := C.st_dump(s.ptr)
-	defer C.free(unsafe.Pointer(p))
-	return C.GoString(p)
-}
-
 func badContinue(s *store, keys []string) {
 	for _, k := range keys {
 		p := C.CString(k)
@@ -61,47 +54,6 @@ func goodRetry(s *store, key string) bool {
 	}
 	C.free(unsafe.Pointer(p))
 	return false
-}
-
-func badSwitch(s *store, key string) error {
-	p := C.CString(key)
-	switch C.st_get(s.ptr, p) {
-	case -1:
-		return errStore
-	case 0:
-	}
-	C.free(unsafe.Pointer(p))
-	return nil
-}
-func goodSwitch(s *store, key string) error {
-	p := C.CString(key)
-	switch C.st_get(s.ptr, p) {
-	case -1:
-		C.free(unsafe.Pointer(p))
-		return errStore
-	case 0:
-	}
-	C.free(unsafe.Pointer(p))
-	return nil
-}
-
-func badReassign(s *store, key string) {
-	p := C.CString(key)
-	if key == "" {
-		p = C.CString("default")
-	}
-	C.st_get(s.ptr, p)
-	C.free(unsafe.Pointer(p))
-}
-func goodReassign(s *store, key string) {
-	var p *C.char
-	if key == "" {
-		p = C.CString("default")
-	} else {
-		p = C.CString(key)
-	}
-	C.st_get(s.ptr, p)
-	C.free(unsafe.Pointer(p))
 }
 
 func badDeferEarly(s *store, key string) {
@@ -178,40 +130,6 @@ func (n *names) goodTruncate() {
 	n.list = n.list[:0]
 }
 
-func badElements(s *store, keys []string) {
-	list := (**C.char)(C.calloc(C.size_t(len(keys)), C.size_t(unsafe.Sizeof(uintptr(0)))))
-	defer C.free(unsafe.Pointer(list))
-	view := unsafe.Slice(list, len(keys))
-	for i, k := range keys {
-		view[i] = C.CString(k)
-	}
-	C.st_put_list(s.ptr, list, C.size_t(len(keys)))
-}
-func goodElements(s *store, keys []string) {
-	list := (**C.char)(C.calloc(C.size_t(len(keys)), C.size_t(unsafe.Sizeof(uintptr(0)))))
-	defer C.free(unsafe.Pointer(list))
-	view := unsafe.Slice(list, len(keys))
-	for i, k := range keys {
-		view[i] = C.CString(k)
-		defer C.free(unsafe.Pointer(view[i]))
-	}
-	C.st_put_list(s.ptr, list, C.size_t(len(keys)))
-}
-
-func badStructField(s *store, key string) {
-	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
-	p.key = C.CString(key)
-	C.st_put_pair(s.ptr, p)
-	C.free(unsafe.Pointer(p))
-}
-func goodStructField(s *store, key string) {
-	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
-	p.key = C.CString(key)
-	C.st_put_pair(s.ptr, p)
-	C.free(unsafe.Pointer(p.key))
-	C.free(unsafe.Pointer(p))
-}
-
 func badGo(s *store, key string) { p := C.CString(key); go func() { C.st_get(s.ptr, p) }() }
 func goodGo(s *store, key string) {
 	p := C.CString(key)
@@ -258,16 +176,6 @@ func goodErrorOut(s *store) error {
 	return nil
 }
 
-func badLiteral(s *store, key string) {
-	pair := C.st_pair{key: C.CString(key)}
-	C.st_put_pair(s.ptr, &pair)
-}
-func goodLiteral(s *store, key string) {
-	pair := C.st_pair{key: C.CString(key)}
-	C.st_put_pair(s.ptr, &pair)
-	C.free(unsafe.Pointer(pair.key))
-}
-
 func badOpen(path *C.char) (int, error) {
 	db := C.st_open(path)
 	n := C.st_get(db, path)
@@ -287,25 +195,64 @@ func goodOpen(path *C.char) (int, error) {
 	return int(n), nil
 }
 
-func badFile(path, mode *C.char) error {
-	f := C.fopen(path, mode)
-	if f == nil {
-		return errStore
+func text(s string) (*C.char, func()) {
+	p := C.CString(s)
+	return p, func() { C.free(unsafe.Pointer(p)) }
+}
+func badThrown(s *store, key string)  { p, _ := text(key); C.st_get(s.ptr, p) }
+func goodThrown(s *store, key string) { p, free := text(key); C.st_get(s.ptr, p); free() }
+
+func badBuilt(s *store, text string) (*label, error) {
+	l := &label{text: C.CString(text)}
+	if C.st_get(s.ptr, l.text) < 0 {
+		return nil, errStore
 	}
-	if C.fgetc(f) < 0 {
-		return errStore
+	return l, nil
+}
+func goodBuilt(s *store, text string) (*label, error) {
+	l := &label{text: C.CString(text)}
+	if C.st_get(s.ptr, l.text) < 0 {
+		l.Close()
+		return nil, errStore
 	}
-	C.fclose(f)
+	return l, nil
+}
+
+func badPanic(s *store) (err error) {
+	defer func() { err, _ = recover().(error) }()
+	p := C.CString("key")
+	if C.st_get(s.ptr, p) < 0 {
+		panic(errStore)
+	}
+	C.free(unsafe.Pointer(p))
 	return nil
 }
-func goodFile(path, mode *C.char) error {
-	f := C.fopen(path, mode)
-	if f == nil {
-		return errStore
-	}
-	defer C.fclose(f)
-	if C.fgetc(f) < 0 {
-		return errStore
-	}
-	return nil
+func goodPanic(s *store) (err error) {
+	defer func() { err, _ = recover().(error) }()
+	p := C.CString("key")
+	C.free(unsafe.Pointer(p))
+	panic(errStore)
 }
+
+func badFull(ch chan *C.char) {
+	p := C.CString("key")
+	select {
+	case ch <- p:
+	default:
+	}
+}
+func goodFull(ch chan *C.char) {
+	p := C.CString("key")
+	select {
+	case ch <- p:
+	default:
+		C.free(unsafe.Pointer(p))
+	}
+}
+
+func (n *names) badForget(s *store, k string) {
+	p := n.byKey[k]
+	C.st_get(s.ptr, p)
+	delete(n.byKey, k)
+}
+func (n *names) goodForget(k string) { p := n.byKey[k]; C.free(unsafe.Pointer(p)); delete(n.byKey, k) }

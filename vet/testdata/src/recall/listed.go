@@ -96,7 +96,7 @@ func newBad() *twice {
 	return d
 }
 
-func (d *twice) badClose() { C.st_close(d.ptr) }
+func (d *twice) badClose() { C.st_close(d.ptr); runtime.KeepAlive(d) }
 
 func (d *twice) Stop() { d.badClose() }
 

@@ -146,3 +146,12 @@ func badCallback(p *C.char, n C.int) { last = unsafe.Slice((*byte)(unsafe.Pointe
 
 //export goodCallback
 func goodCallback(p *C.char, n C.int) { last = C.GoBytes(unsafe.Pointer(p), n) }
+
+//export badGive
+func badGive(n C.size_t) unsafe.Pointer { b := make([]byte, n); return unsafe.Pointer(&b[0]) }
+
+//export goodGive
+func goodGive(n C.size_t) unsafe.Pointer { b := make([]byte, n); return C.CBytes(b) }
+
+func badHeld(s *store)  { h := &hook{}; C.st_hold(s.ptr, unsafe.Pointer(h)) }
+func goodHeld(s *store) { h := &hook{}; C.st_put(s.ptr, unsafe.Pointer(h), 8) }

@@ -34,3 +34,14 @@ int st_iter_next(st_iter *it);
 /* Returns the key, which is valid until the next call with it. */
 const char *st_iter_key(st_iter *it);
 void st_iter_free(st_iter *it);
+void st_iter_init(st *s, st_iter **it);
+const char *st_name(st *s);
+typedef struct st_node { struct st_node *next; } st_node;
+st_node *st_nodes(void);
+void st_free(void *p);
+/* On failure *error is set to a message, which the caller must free with st_free(). */
+int st_exec(st *s, char **error);
+struct st { void *user; };
+static void st_hold(st *s, void *user) { s->user = user; }
+void st_bind(st *s, const char *text, void (*destroy)(void *));
+static void st_own(st *s, char *text) { st_bind(s, text, free); }

@@ -101,17 +101,6 @@ func returnedLater(s string) (cs *C.char) {
 	return
 }
 
-func returnedWithFree(s string) (*C.char, func()) {
-	cs := C.CString(s)
-	return cs, func() { C.free(unsafe.Pointer(cs)) }
-}
-
-func usesReturnedWithFree(s string) {
-	cs, free := returnedWithFree(s)
-	defer free()
-	C.peek(cs)
-}
-
 var global *C.char
 
 func toGlobal(s string) { global = C.CString(s) }

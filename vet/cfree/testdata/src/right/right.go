@@ -176,18 +176,6 @@ func (t *table) open(name string) {
 
 func (t *table) close(name string) { C.free(unsafe.Pointer(t.rows[name].ptr)) }
 
-// What comes with the function that frees it.
-func text(s string) (*C.char, func()) {
-	p := C.CString(s)
-	return p, func() { C.free(unsafe.Pointer(p)) }
-}
-
-func withText(s string) {
-	p, free := text(s)
-	defer free()
-	C.say(p)
-}
-
 var shelf = map[string]*C.shelf{}
 
 func shelved(names []string) {

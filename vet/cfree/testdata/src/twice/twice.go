@@ -186,6 +186,22 @@ func (a *Asking) Close() { // want Close:`releases` Close:`params`
 	}
 }
 
+// A Block is used again behind Reset.
+type Block struct{ p, q *C.node }
+
+// Close frees both nodes.
+func (b *Block) Close() { // want Close:`releases` Close:`params`
+	C.node_free(b.p)
+	C.node_free(b.q)
+}
+
+// Reset frees both as well.
+func (b *Block) Reset() { // want Reset:`releases` Reset:`params`
+	C.node_free(b.p) // want `p is freed, and stays in the field: Close frees it again`
+	C.node_free(b.q)
+	b.q = nil
+}
+
 func free(c *C.char) { C.free(unsafe.Pointer(c)) }
 
 func closedTwice(n *Node, ok bool) {
