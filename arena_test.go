@@ -31,10 +31,15 @@ func TestArenaModel(t *testing.T) {
 			"aligned": func(f *fakeAlloc) Allocator { return fakeAligned{f} },
 			"plain":   func(f *fakeAlloc) Allocator { return f },
 			"odd":     func(f *fakeAlloc) Allocator { return oddAligned{f} },
+			"pool":    nil,
 		} {
 			t.Run(fmt.Sprintf("chunk=%d/inner=%s", chunkSize, name), func(t *testing.T) {
 				f := newFake(t)
-				a := NewArena(inner(f), chunkSize)
+				a := GetArena()
+				if inner != nil {
+					a.Put()
+					a = NewArena(inner(f), chunkSize)
+				}
 				rng := rand.New(rand.NewPCG(1, uint64(chunkSize)))
 				var live []block
 				var marks []Mark
@@ -83,6 +88,11 @@ func TestArenaModel(t *testing.T) {
 					case op < 97 && len(marks) > 0:
 						i := rng.IntN(len(marks))
 						a.Release(marks[i])
+						for j, m := range marks[i+1:] {
+							if liveAt[i+1+j] > liveAt[i] { // or it is the same mark
+								wantMisuse(t, "Arena.Release", func() { a.Release(m) }, "stale")
+							}
+						}
 						live = live[:liveAt[i]]
 						marks, liveAt = marks[:i+1], liveAt[:i+1]
 					case op == 98:
@@ -100,6 +110,10 @@ func TestArenaModel(t *testing.T) {
 					}
 				}
 				check()
+				if inner == nil {
+					a.Put()
+					return
+				}
 				if err := a.Destroy(); err != nil {
 					t.Fatal(err)
 				}
@@ -148,9 +162,14 @@ func TestArenaKeepsChunks(t *testing.T) {
 		t.Errorf("%d chunks at first, %d more, %d freed", n, grown, f.frees)
 	}
 	a.Malloc(5000)
-	a.Reset()
+	a.Release(m)
 	if f.frees != 1 {
-		t.Errorf("Reset gave %d large blocks back, want 1", f.frees)
+		t.Errorf("Release gave %d large blocks back, want 1", f.frees)
+	}
+	a.Malloc(5000)
+	a.Reset()
+	if f.frees != 2 {
+		t.Errorf("Reset gave %d large blocks back, want 1", f.frees-1)
 	}
 }
 

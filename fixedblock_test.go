@@ -45,11 +45,12 @@ func TestFixedBlockModel(t *testing.T) {
 		},
 	}
 	for name, inner := range inners {
-		for _, c := range []struct{ size, align int }{
+		for i, c := range []struct{ size, align int }{
 			{1, 1}, {8, 8}, {9, 2}, {12, 4}, {16, 16}, {24, 8}, {40, 0}, {48, 16}, {100, 64}, {5000, 16}, {70_000, 4096}, {65536, 65536},
 		} {
 			t.Run(fmt.Sprintf("inner=%s/size=%d/align=%d", name, c.size, c.align), func(t *testing.T) {
-				testFixedBlockModel(t, newFixed(inner(t), c.size, c.align, 0), max(c.align, 8))
+				chunkSize := []int{0, 4096, 200_000}[i%3]
+				testFixedBlockModel(t, newFixed(inner(t), c.size, c.align, chunkSize), max(c.align, 8))
 			})
 		}
 	}
@@ -74,7 +75,11 @@ func testFixedBlockModel(t *testing.T, f *FixedBlock, align int) {
 			grow = !grow
 		}
 		if len(live) == 0 || grow == (rng.IntN(10) < 8) {
-			p := f.Malloc(rng.IntN(size + 1))
+			p := f.AlignedMalloc(rng.IntN(size+1), 1<<rng.IntN(bits.Len(uint(align))))
+			if rng.IntN(2) == 0 {
+				f.Free(p)
+				p = f.Malloc(rng.IntN(size + 1))
+			}
 			if p == nil || uintptr(p)%uintptr(align) != 0 || at[p] || !f.Contains(p) {
 				t.Fatalf("Malloc = %p, live %t", p, at[p])
 			}
@@ -118,6 +123,9 @@ func testFixedBlockModel(t *testing.T, f *FixedBlock, align int) {
 		f.Free(b.p)
 	}
 	checkFixedBlock(t, f, 0)
+	if len(f.all) > 2 { // the one that Malloc takes from, and one that is empty
+		t.Fatalf("%d chunks are kept for no block", len(f.all))
+	}
 	if err := f.Destroy(); err != nil {
 		t.Fatal(err)
 	}

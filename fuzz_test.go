@@ -3,6 +3,7 @@ package cheap
 import (
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/testheap"
@@ -24,6 +25,7 @@ func runProgram(t testing.TB, program []byte) {
 	}
 	m := newMachine(t, limit)
 	defer m.stop()
+	testheap.SetDecay(t, DefaultDecay)
 	for len(program) > 0 {
 		op := next()
 		i := op >> 6
@@ -45,6 +47,7 @@ func runProgram(t testing.TB, program []byte) {
 			m.local(i)
 		case 30:
 			m.on(i, m.h.Trim)
+			SetDecay([]time.Duration{-1, 0, time.Microsecond, time.Millisecond, time.Second}[next()%5])
 		case 31:
 			for range next() { // of one size, to fill caches and batches
 				m.malloc(i, 16<<(op>>5&1))

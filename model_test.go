@@ -109,7 +109,7 @@ func (m *machine) added(p unsafe.Pointer, size, align int) bool {
 	if err := m.live.Add(p, size, usable, max(align, sizeclass.Quantum)); err != nil {
 		m.t.Fatal(err)
 	}
-	if want := GoodSize(size); align <= sizeclass.Quantum && usable != want {
+	if want := GoodSize(size); usable < want || align <= sizeclass.Quantum && usable != want {
 		m.t.Fatalf("a block of %d bytes has %d, GoodSize says %d", size, usable, want)
 	}
 	m.mallocs++
@@ -246,6 +246,9 @@ func (m *machine) misuse(i, n int) {
 	if owns, want := m.h.Owns(p), inside && b.Addr == addr; owns != want {
 		m.t.Fatalf("Owns(%#x) = %v, the nearest is %v", addr, owns, b)
 	}
+	if inside && b.Addr == addr && m.h.UsableSize(p) != b.Usable {
+		m.t.Fatalf("UsableSize of %v is %d", b, m.h.UsableSize(p))
+	}
 	if addr == 0 || inside && b.Addr == addr {
 		return
 	}
@@ -301,8 +304,11 @@ func checkTogether(all ...*machine) {
 	if s.Blocks != blocks || s.Bytes != bytes || s.Mallocs != mallocs || s.Frees != mallocs-blocks {
 		m.t.Fatalf("%+v, but %d blocks of %d bytes are live after %d mallocs", s, blocks, bytes, mallocs)
 	}
-	if s.Held < s.Bytes || m.limit != 0 && s.Held > m.limit {
-		m.t.Fatalf("%+v: held is below what is live, or above the limit", s)
+	if s.Held < s.Bytes+s.Cached || m.limit != 0 && s.Held > m.limit {
+		m.t.Fatalf("%+v: held is below what is live and cached, or above the limit", s)
+	}
+	if s.Cached < 0 || s.Cached > int64(s.Caches)*s.CacheMax {
+		m.t.Fatalf("%+v: more is cached than may be", s)
 	}
 }
 
@@ -324,6 +330,10 @@ func (m *machine) finish() {
 	}
 	m.closeLocals()
 	m.check()
+	m.h.Trim()
+	if s := m.h.Stats(); s.Cached != 0 {
+		m.t.Fatalf("%+v after Trim", s)
+	}
 	if err := m.h.Destroy(); err != nil {
 		m.t.Fatal(err)
 	}

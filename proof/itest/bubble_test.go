@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -53,7 +54,7 @@ func TestFirstUseInBubble(t *testing.T) {
 // collections, once what a bubble left is gone.
 func TestDecayAfterBubble(t *testing.T) {
 	inChild(t, func(t *testing.T) {
-		setDecay(t, 50*time.Millisecond)
+		testheap.SetDecay(t, 50*time.Millisecond)
 		useInBubble(t)
 		mustDecay(t)
 		for range 3 {
@@ -69,7 +70,7 @@ func TestDecayAfterBubble(t *testing.T) {
 // have no pointers, and one that lives keeps the rest.
 func TestDecayBesideTinyObjects(t *testing.T) {
 	inChild(t, func(t *testing.T) {
-		setDecay(t, 10*time.Millisecond)
+		testheap.SetDecay(t, 10*time.Millisecond)
 		for range 10 {
 			var keep []*[4]byte
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +90,7 @@ func TestDecayBesideTinyObjects(t *testing.T) {
 // what a bubble left: the new one holds at once, in the bubble and outside.
 func TestSetDecayAfterBubble(t *testing.T) {
 	inChild(t, func(t *testing.T) {
-		setDecay(t, time.Hour)
+		testheap.SetDecay(t, time.Hour)
 		for range 3 {
 			useAll(t) // arms a timer
 			synctest.Test(t, func(t *testing.T) {
@@ -125,7 +126,7 @@ func mustNotBeIdle(t *testing.T) {
 // outside.
 func TestBubbleAfterUse(t *testing.T) {
 	inChild(t, func(t *testing.T) {
-		setDecay(t, 20*time.Millisecond)
+		testheap.SetDecay(t, 20*time.Millisecond)
 		p := cheap.Malloc(1000) // freed in the bubble
 		q := cheap.Malloc(70_000)
 		useAll(t) // a timer is armed now

@@ -8,6 +8,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -50,7 +51,7 @@ func fillSpans(t *testing.T, h *cheap.Heap) map[uintptr]bool {
 func TestDecayedSpaceIsUsedAgain(t *testing.T) { inChild(t, testDecayedSpace) }
 
 func testDecayedSpace(t *testing.T) {
-	setDecay(t, -1)
+	testheap.SetDecay(t, -1)
 	h := newHeap(t)
 	cheap.Trim()
 	seen := fillSpans(t, h)

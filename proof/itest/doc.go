@@ -4,7 +4,9 @@
 // behind. It is in module proof, below the path of the root module, so that
 // it may import the root module's internal packages.
 //
-// A model runs random operations on an allocator and compares it, after each,
-// with a reference from package shadow that knows every live block. When one
-// fails, rapid shrinks the operations and prints what is left.
+// A model runs random operations on pools, on accounts or on a slice, and
+// compares them, after each, with a reference. When one fails, rapid shrinks
+// the operations and prints what is left. The models of the allocators need no
+// module: they are in the root's FuzzHeap, TestArenaModel and
+// TestFixedBlockModel, and in package cheaptest.
 package itest

@@ -8,7 +8,6 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
-	"github.com/cheapgo/cheap/internal/test/shadow"
 )
 
 // scarce says whether large blocks cost real memory before they are touched, or
@@ -31,25 +30,4 @@ func hugeSizes() *rapid.Generator[int] {
 		return largeSizes
 	}
 	return rapid.IntRange(span.OwnMapping-1, span.OwnMapping+3*span.UnitSize)
-}
-
-// aligns are powers of two up to most.
-func aligns(most int) *rapid.Generator[int] {
-	return rapid.Map(rapid.IntRange(0, bits.Len(uint(most))-1), func(n int) int { return 1 << n })
-}
-
-// drawBlock draws one of the live blocks. The action is skipped if there is none.
-func drawBlock(t *rapid.T, live *shadow.Set) shadow.Block {
-	if live.Len() == 0 {
-		t.Skip("no block is live")
-	}
-	return live.At(rapid.IntRange(0, live.Len()-1).Draw(t, "block"))
-}
-
-// drawBurst draws a size, and a number of blocks that is enough to fill caches,
-// batches and spans.
-func drawBurst(t *rapid.T, sizes *rapid.Generator[int]) (n, size int) {
-	size = sizes.Draw(t, "size")
-	const bytes = 256 << 10
-	return rapid.IntRange(1, max(2, min(300, bytes/(size+1)))).Draw(t, "n"), size
 }

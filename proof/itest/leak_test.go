@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -87,7 +88,7 @@ func TestNoLeakAfterTrim(t *testing.T) {
 // TestNoLeakWhileIdle looks for goroutines while memory waits for its end: that
 // takes a timer, and no more.
 func TestNoLeakWhileIdle(t *testing.T) {
-	setDecay(t, time.Hour)
+	testheap.SetDecay(t, time.Hour)
 	useAll(t)
 	if span.Idle() == 0 {
 		t.Error("nothing is idle")
@@ -98,7 +99,7 @@ func TestNoLeakWhileIdle(t *testing.T) {
 // TestNoLeakAfterDecay looks for goroutines once all memory has gone back by
 // itself, and once the collector has found what was dropped.
 func TestNoLeakAfterDecay(t *testing.T) {
-	setDecay(t, 20*time.Millisecond)
+	testheap.SetDecay(t, 20*time.Millisecond)
 	useAll(t)
 	testwait.Until(t, "nothing is idle", func() bool { return span.Idle() == 0 })
 	goleak.VerifyNone(t)

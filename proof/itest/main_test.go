@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime/debug"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -55,10 +54,4 @@ func newHeap(t interface {
 	}
 	t.Cleanup(func() { h.DestroyAll() })
 	return h
-}
-
-// setDecay is cheap.SetDecay for the time of a test.
-func setDecay(t testing.TB, d time.Duration) {
-	old := cheap.SetDecay(d)
-	t.Cleanup(func() { cheap.SetDecay(old) })
 }

@@ -10,6 +10,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 	"github.com/cheapgo/cheap/own"
@@ -506,5 +508,13 @@ func (m *ownModel) finish(t *rapid.T) {
 		if err := p.Pool.CloseWait(within(0)); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// mustMisuse fails unless f panics with a [cheap.MisuseError].
+func mustMisuse(t *rapid.T, what string, f func()) {
+	v := testcall.Catch(f)
+	if _, ok := v.(*cheap.MisuseError); !ok {
+		t.Fatalf("%s: %v", what, v)
 	}
 }

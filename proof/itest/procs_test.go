@@ -2,8 +2,6 @@ package itest
 
 import (
 	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -11,6 +9,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/percpu"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testheap"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -28,25 +27,17 @@ func fillCaches(t *testing.T, h *cheap.Heap) {
 	t.Helper()
 	setProcs(t, manyPs)
 	for try := 0; ; try++ {
-		var arrived atomic.Int32
-		var wg sync.WaitGroup
-		for range manyPs {
-			wg.Go(func() {
-				arrived.Add(1)
-				for arrived.Load() < manyPs { // not yielding, so each keeps its P
+		testheap.OnAllPs(manyPs, func() {
+			for i := range 200 {
+				var blocks [50]unsafe.Pointer
+				for j := range blocks {
+					blocks[j] = h.Malloc((i + j) * 20)
 				}
-				for i := range 200 {
-					var blocks [50]unsafe.Pointer
-					for j := range blocks {
-						blocks[j] = h.Malloc((i + j) * 20)
-					}
-					for _, p := range blocks {
-						h.Free(p)
-					}
+				for _, p := range blocks {
+					h.Free(p)
 				}
-			})
-		}
-		wg.Wait()
+			}
+		})
 		s := h.Stats()
 		if s.Blocks != 0 || s.Cached == 0 {
 			t.Fatalf("%+v; all is free, and some of it in caches", s)
@@ -79,7 +70,7 @@ func mustBeOneCache(t *testing.T, h *cheap.Heap) {
 // TestFewerPsAfterDecay takes Ps away and leaves the heap alone: the decay of
 // what is idle looks after their caches.
 func TestFewerPsAfterDecay(t *testing.T) {
-	setDecay(t, time.Hour)
+	testheap.SetDecay(t, time.Hour)
 	h := newHeap(t)
 	fillCaches(t, h)
 	h.Free(h.Malloc(500_000)) // is idle from now on
@@ -93,7 +84,7 @@ func TestFewerPsAfterDecay(t *testing.T) {
 
 // TestFewerPsAfterGrowth takes Ps away and has the heap grow, with no decay.
 func TestFewerPsAfterGrowth(t *testing.T) {
-	setDecay(t, -1)
+	testheap.SetDecay(t, -1)
 	h := newHeap(t)
 	fillCaches(t, h)
 	before := h.Stats()
