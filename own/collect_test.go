@@ -83,28 +83,6 @@ func TestCopyKeepsTheResource(t *testing.T) {
 	}
 }
 
-// TestMorePsThanAtFirst owns on more Ps than there were when the pool was made.
-func TestMorePsThanAtFirst(t *testing.T) {
-	setProcs(t, 1)
-	w := newWorld(t, 8000)
-	p := (&factory{w: w}).pool(Options{})
-	runtime.GOMAXPROCS(8)
-	var wg sync.WaitGroup
-	for range 8 {
-		wg.Go(func() {
-			for range 200 {
-				w.own(t, p, 16)
-				testcall.Want(t, new(thing).Make(p))
-			}
-		})
-	}
-	wg.Wait()
-	runtime.GOMAXPROCS(2)
-	collectAtMost(t, few, "all of them, and the stock", func() bool { return w.alive() == 0 })
-	mustStats(t, p, Stats{})
-	mustDestroy(t, p)
-}
-
 // TestOneOwnPerCollection owns and forgets one between two collections each: the
 // dead do not wait for their batch to fill.
 func TestOneOwnPerCollection(t *testing.T) {

@@ -109,7 +109,9 @@ func (x *mix) step(t *testing.T, rnd *rand.Rand) int {
 	case 11:
 		m.Resize(rnd.IntN(200))
 	case 12:
-		x.pools[rnd.IntN(len(x.pools))].Load().Stats()
+		if s := x.pools[rnd.IntN(len(x.pools))].Load().Stats(); s.Live < 0 {
+			t.Errorf("%+v", s)
+		}
 	case 13:
 		m.Closed()
 		m.Pointer()

@@ -1,10 +1,6 @@
 package own
 
 import (
-	"errors"
-	"runtime"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -61,99 +57,6 @@ func mustPanic(t *testing.T, f func()) {
 		}
 	}()
 	f()
-}
-
-// TestOwnByMany has goroutines own, resize and close, and close once more what
-// they closed, while others collect and read Stats; the pool is destroyed in
-// the middle. Each resource is released once.
-func TestOwnByMany(t *testing.T) {
-	const goroutines = 8
-	each := times(20_000)
-	counts := make([]atomic.Int32, goroutines*each)
-	p := NewPool(Options{Batch: 64, Release: func(_ any, rs []uintptr) error {
-		for _, r := range rs {
-			(*atomic.Int32)(*(*unsafe.Pointer)(unsafe.Pointer(&r))).Add(1)
-		}
-		return nil
-	}})
-	var owned atomic.Int64
-	var all, others sync.WaitGroup
-	stop := make(chan struct{})
-	others.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				runtime.GC()
-				if st := p.Stats(); st.Live < 0 {
-					t.Errorf("%+v", st)
-				}
-			}
-		}
-	})
-	for g := range goroutines {
-		all.Go(func() {
-			var kept [32]object
-			for i := range each {
-				var o object
-				if err := o.Own(p, unsafe.Pointer(&counts[g*each+i]), 10); errors.Is(err, ErrPoolClosed) {
-					break
-				} else if err != nil {
-					t.Error(err)
-					return
-				}
-				owned.Add(1)
-				if i%16 == 0 {
-					o.Resize(20)
-				}
-				k := &kept[i%len(kept)]
-				stale := *k
-				switch i % 5 {
-				case 0:
-					o.Close()
-				case 1:
-					k.Close()
-					*k = o
-				case 2: // forgotten
-					*k = o
-				default:
-					k.Close()
-					o.Close()
-				}
-				stale.Close()
-				if i == each*3/4 && g == 0 {
-					p.CloseWait(patient(t))
-				}
-			}
-			for i := range kept {
-				kept[i].Close()
-			}
-		})
-	}
-	all.Wait()
-	close(stop)
-	others.Wait()
-	sum := int64(0)
-	for tries := 0; sum < owned.Load() && tries < 1000; tries++ {
-		runtime.GC()
-		testcall.Must(t, Flush(t.Context()))
-		sum = 0
-		for i := range counts {
-			sum += int64(counts[i].Load())
-		}
-	}
-	for i := range counts {
-		if k := counts[i].Load(); k > 1 {
-			t.Fatalf("%d was released %d times", i, k)
-		}
-	}
-	if sum != owned.Load() {
-		t.Errorf("%d released of %d", sum, owned.Load())
-	}
-	if st := p.Stats(); st.Live != 0 || st.Bytes != 0 {
-		t.Errorf("%+v", st)
-	}
 }
 
 var aByte byte
