@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -202,7 +203,7 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 			if m.steps[i].call == nil {
 				continue
 			}
-			if isIn(reals, i) {
+			if slices.Contains(reals, i) {
 				if r.Float() != m.reals[i] {
 					t.Fatalf("call %d returned %v, want %v", i, r.Float(), m.reals[i])
 				}
@@ -216,15 +217,6 @@ func compare(t *testing.T, c ctest.Calls, data []byte) {
 			t.Fatalf("the state is %#x after %d calls, want %#x after %d", got, n, want, wantN)
 		}
 	}
-}
-
-func isIn(list []int, x int) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
 }
 
 // condition returns a condition, and what it says of a value.
