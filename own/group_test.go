@@ -288,18 +288,8 @@ func TestHammerGroups(t *testing.T) {
 	for _, o := range []MemoryOptions{{}, {Unshared: true}, {Batch: 2}} {
 		h := newHeap(t)
 		m := NewMemory(h, o)
-		stop := make(chan struct{})
-		var collector, workers sync.WaitGroup
-		collector.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					runtime.GC()
-				}
-			}
-		})
+		stop := collectWithoutPause()
+		var workers sync.WaitGroup
 		for w := range 8 {
 			workers.Go(func() {
 				r := rand.New(rand.NewPCG(uint64(w), 2))
@@ -346,8 +336,7 @@ func TestHammerGroups(t *testing.T) {
 			})
 		}
 		workers.Wait()
-		close(stop)
-		collector.Wait()
+		stop()
 		mustBeEmpty(t, h)
 		if st := m.Stats(); st.Live != 0 || st.Bytes != 0 {
 			t.Errorf("%+v", st)

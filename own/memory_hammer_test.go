@@ -16,19 +16,8 @@ func TestHammerMemory(t *testing.T) {
 		h := newHeap(t)
 		m := NewMemory(h, o)
 		const goroutines = 8
-		stop := make(chan struct{})
-		var collector, workers sync.WaitGroup
-		collector.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					runtime.GC()
-					m.Stats()
-				}
-			}
-		})
+		stop := collectWithoutPause()
+		var workers sync.WaitGroup
 		handed := make(chan *Bytes, 100)
 		for w := range goroutines {
 			workers.Go(func() {
@@ -70,6 +59,7 @@ func TestHammerMemory(t *testing.T) {
 					default:
 						n := r.IntN(200)
 						if i%100 == 0 {
+							m.Stats()
 							n = r.IntN(100_000)
 						}
 						b, err := m.NewBytes(n)
@@ -91,8 +81,7 @@ func TestHammerMemory(t *testing.T) {
 			})
 		}
 		workers.Wait()
-		close(stop)
-		collector.Wait()
+		stop()
 		close(handed)
 		for range handed {
 		}

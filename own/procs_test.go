@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // A maker makes an owner of some kind.
@@ -36,26 +37,6 @@ func makersOf(t testing.TB, w *world) (all []maker, p *Pool, m *Memory) {
 	}, p, m
 }
 
-// onAllPs has n goroutines, on as many Ps, call f until done reports true.
-func onAllPs(t testing.TB, n int, f func() error, done func() bool) {
-	t.Helper()
-	var wg sync.WaitGroup
-	var stop atomic.Bool
-	for range n {
-		wg.Go(func() {
-			for !stop.Load() {
-				if err := f(); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wait(t, "the goroutines have done enough", done)
-	stop.Store(true)
-	wg.Wait()
-}
-
 // TestNewPAfterDestroy owns on a P that had no window before CloseWait.
 func TestNewPAfterDestroy(t *testing.T) {
 	setProcs(t, 4)
@@ -64,7 +45,7 @@ func TestNewPAfterDestroy(t *testing.T) {
 	testcall.Want(t, m.CloseWait(patient(t)))
 	for _, kind := range all[1:] { // Make, Memory, Group
 		var calls atomic.Int64
-		onAllPs(t, 4, func() error {
+		testwait.Beside(t, 4, func() error {
 			calls.Add(1)
 			if err := kind.make(); err != ErrPoolClosed {
 				t.Errorf("%s: %v", kind.name, err)

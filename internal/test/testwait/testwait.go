@@ -7,6 +7,8 @@ package testwait
 import (
 	"runtime"
 	"runtime/metrics"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -39,6 +41,27 @@ func Until(t testing.TB, what string, f func() bool) {
 			t.Fatalf("still waiting until %s", what)
 		}
 	}
+}
+
+// Beside waits until done returns true, as Until does, while n goroutines call f again and again,
+// on as many Ps. An error of f fails the test.
+func Beside(t testing.TB, n int, f func() error, done func() bool) {
+	t.Helper()
+	var wg sync.WaitGroup
+	var stop atomic.Bool
+	for range n {
+		wg.Go(func() {
+			for !stop.Load() {
+				if err := f(); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	Until(t, "the goroutines have done enough", done)
+	stop.Store(true)
+	wg.Wait()
 }
 
 // Return calls f on another goroutine and waits until it returns. At the deadline it fails

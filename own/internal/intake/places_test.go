@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"unsafe"
@@ -149,26 +148,6 @@ func setProcs(t *testing.T, n int) {
 	t.Cleanup(func() { runtime.GC(); runtime.GOMAXPROCS(old) })
 }
 
-// onAllPs has n goroutines, on as many Ps, call f until done reports true.
-func onAllPs(t *testing.T, n int, f func() error, done func() bool) {
-	t.Helper()
-	var wg sync.WaitGroup
-	var stop atomic.Bool
-	for range n {
-		wg.Go(func() {
-			for !stop.Load() {
-				if err := f(); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	testwait.Until(t, "the goroutines have done enough", done)
-	stop.Store(true)
-	wg.Wait()
-}
-
 // collectAtMost collects until done reports true, n times at most. After each collection it
 // waits until the runtime has told of it, and the workers have done what follows from it.
 func collectAtMost(t *testing.T, n int, what string, done func() bool) {
@@ -202,7 +181,7 @@ func TestWindowsFollowGOMAXPROCS(t *testing.T) {
 			runtime.GOMAXPROCS(4)
 			var calls atomic.Int64
 			used := 0 // a collection may end batches after that
-			onAllPs(t, 4, func() error {
+			testwait.Beside(t, 4, func() error {
 				if calls.Add(1) > 400_000 { // a machine with fewer cores takes turns
 					runtime.Gosched()
 				}
@@ -320,7 +299,7 @@ func TestStockOfAPThatStopsIsReleased(t *testing.T) {
 	// After the goroutines have seen three stocks they go on for a moment, in which a
 	// stock may run out.
 	testwait.Until(t, "Ps that will stop have a stock", func() bool {
-		onAllPs(t, 4, func() error {
+		testwait.Beside(t, 4, func() error {
 			runtime.Gosched()
 			for range 10 {
 				if err := p.make(new(batch.Ref)); err != nil {
