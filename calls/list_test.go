@@ -183,32 +183,6 @@ func TestConditions(t *testing.T) {
 	}
 }
 
-// TestSkips has skips that end at the same call, at the end, and within each other.
-func TestSkips(t *testing.T) {
-	for _, first := range []int64{0, 1} {
-		for _, second := range []int64{0, 1} {
-			c := newCalls()
-			a := c.Add(int32(first), 0)
-			b := c.Add(int32(second), 0)
-			c.List.SkipIf(calls.Equal(a, 1), 2)
-			x := c.Add(10, 0)
-			c.List.SkipIf(calls.Equal(b, 1), 2)
-			y := c.Add(20, 0)
-			z := c.Add(30, 0)
-			mustRun(t, c.List)
-			wantX, wantY, wantZ := int64(10), int64(20), int64(30)
-			if first == 1 {
-				wantX, wantY = 0, 0
-			} else if second == 1 {
-				wantY, wantZ = 0, 0
-			}
-			if x.Int() != wantX || y.Int() != wantY || z.Int() != wantZ {
-				t.Errorf("%d, %d: %d %d %d, want %d %d %d", first, second, x.Int(), y.Int(), z.Int(), wantX, wantY, wantZ)
-			}
-		}
-	}
-}
-
 // TestManyConditions has more conditions in a row than there is stack for, where C is compiled
 // without optimization or with a sanitizer.
 func TestManyConditions(t *testing.T) {
@@ -239,37 +213,6 @@ func TestErrno(t *testing.T) {
 	mustRun(t, c.List)
 	if syscall.Errno(a.Int()) != syscall.ENOENT || syscall.Errno(b.Int()) != syscall.ENOENT || d.Int() != 0 {
 		t.Errorf("errno is %d, %d and %d", a.Int(), b.Int(), d.Int())
-	}
-}
-
-// TestErrnoSkips skips calls whose errno is kept, up to one whose errno is cleared before.
-func TestErrnoSkips(t *testing.T) {
-	for _, skipped := range []bool{false, true} {
-		c := newCalls()
-		var value int32
-		if skipped {
-			value = 1
-		}
-		a := c.Add(value, 0)
-		c.Fail(int32(syscall.ENOENT))
-		c.List.SkipIf(calls.Equal(a, 1), 2)
-		c.List.ClearErrno()
-		c.Fail(int32(syscall.EPERM))
-		first := c.List.Errno()
-		c.List.ClearErrno()
-		c.Fail(int32(syscall.EINTR))
-		second := c.List.Errno()
-		c.List.ClearErrno()
-		c.Fail(0)
-		last := c.List.Errno()
-		mustRun(t, c.List)
-		want := [3]int64{int64(syscall.EPERM), int64(syscall.EINTR), 0}
-		if skipped {
-			want = [3]int64{}
-		}
-		if got := [3]int64{first.Int(), second.Int(), last.Int()}; got != want {
-			t.Errorf("skipped %t: errno is %d, want %d", skipped, got, want)
-		}
 	}
 }
 
