@@ -209,7 +209,7 @@ func (h *Heap) consolidate(local *cache, cost int64) {
 	held := h.account.Held()
 	at := held + held/consolidateShare
 	if held < before {
-		at = max(at, before+cost) // it may take again what it gave back
+		at = max(at, before+min(cost, consolidateMost)) // it may take again what it gave back
 	}
 	h.consolidateAt.Store(at)
 }
@@ -220,7 +220,10 @@ const releasePagesFrom = 8 << 10
 
 // Between two consolidations a heap may grow by a part, one in consolidateShare.
 // If a consolidation gave spans back, the heap may also grow by what it asked
-// for then beyond what it had before. Without that, an almost empty heap that is
-// used for one size after the other would give back for each size what the
-// others need.
-const consolidateShare = 64
+// for then, up to consolidateMost, beyond what it had before. Without that, an
+// almost empty heap that is used for one size after the other would give back
+// for each size what the others need.
+const (
+	consolidateShare = 64
+	consolidateMost  = 1 << 20
+)

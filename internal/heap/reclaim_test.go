@@ -197,3 +197,16 @@ func TestConsolidateSeldom(t *testing.T) {
 		t.Errorf("%d consolidations", n)
 	}
 }
+
+// TestConsolidateAfterRefusal asks for more than most systems have, in a heap with a span to give back. That is no
+// reason to consolidate more seldom.
+func TestConsolidateAfterRefusal(t *testing.T) {
+	h := NewHeap(t, Options{})
+	h.Free(h.Malloc(64))
+	span.TrimAll()
+	p, _ := h.TryMalloc(int(maxLarge))
+	h.Free(p)
+	if room := h.consolidateAt.Load() - h.account.Held(); room > 2<<20 {
+		t.Errorf("the heap may grow by %d bytes before it consolidates", room)
+	}
+}
