@@ -15,9 +15,11 @@ import (
 
 	. "github.com/cheapgo/cheap/internal/heap"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/test/shadow"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -84,6 +86,30 @@ func TestHugePages(t *testing.T) {
 	h.Trim()
 	testheap.FreeAll(h, blocks)
 	MustHoldNothing(t, h)
+}
+
+// TestHugePagesGrown lets blocks of a heap with HugePages grow in turn. They share the huge pages as they did.
+func TestHugePagesGrown(t *testing.T) {
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		testheap.WithRate(t, 0) // a sampled block lies elsewhere
+		h := NewHeap(t, Options{HugePages: true})
+		var blocks [2 * testheap.HugePage / span.UnitSize]unsafe.Pointer
+		for i := range blocks {
+			blocks[i] = h.Malloc(sizeclass.MaxSize)
+		}
+		pages := map[uintptr]bool{}
+		for i, p := range blocks {
+			blocks[i] = h.Realloc(p, sizeclass.MaxSize+1)
+			pages[uintptr(blocks[i])/testheap.HugePage] = true
+		}
+		if most := 2*len(blocks)*span.UnitSize/testheap.HugePage + 3; len(pages) > most && !Checks() {
+			t.Errorf("%d blocks of two units lie in %d huge pages, want at most %d", len(blocks), len(pages), most)
+		}
+		testheap.FreeAll(h, blocks[:])
+	})
+	if !passed {
+		t.Error(output)
+	}
 }
 
 // TestHugePagesTakenBack has the memory of a block of a heap with HugePages go in each way. The system is

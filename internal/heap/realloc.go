@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"errors"
 	"math/bits"
 	"runtime/debug"
 	"unsafe"
@@ -150,11 +151,12 @@ func (h *Heap) plan(op string, p, size uintptr) plan {
 	return plan{how, s, old, kind >= sizeclass.Count}
 }
 
-// align returns the alignment of the block of size bytes that the block of the plan is copied to. Blocks that grow in
+// alignGrown returns the alignment of the block of size bytes that a block of old bytes is copied to. Blocks that grow in
 // turn would be copied each time if they lay one behind the other. So a large one that grows by
 // at most a half is placed such that it can grow to the next power of two of units, and others of its size begin behind.
-func (p *plan) align(size uintptr) int {
-	if p.s == nil || size <= max(p.old, sizeclass.MaxSize) || size-p.old > p.old/2 || size >= span.OwnMapping/4 {
+// Not so if what lies between them would have memory, as a part of huge pages.
+func (h *Heap) alignGrown(old, size uintptr) int {
+	if h.huge || h.checked != nil || size <= max(old, sizeclass.MaxSize) || size-old > old/2 || size >= span.OwnMapping/4 {
 		return sizeclass.Quantum
 	}
 	return span.UnitSize << bits.Len(uint(unitsOf(size)))
@@ -208,7 +210,11 @@ func (h *Heap) reallocSlow(op string, l *Local, ptr unsafe.Pointer, size int) (t
 			return nil, err
 		}
 		if q == 0 {
-			q, _, err = h.alloc(op, l, size, plan.align(uintptr(size)))
+			align := h.alignGrown(plan.old, uintptr(size))
+			q, _, err = h.alloc(op, l, size, align)
+			if err != nil && align > sizeclass.Quantum && !errors.Is(err, errLimit) {
+				q, _, err = h.alloc(op, l, size, sizeclass.Quantum) // there may be a gap, but no region
+			}
 		}
 		if err == nil {
 			break

@@ -183,6 +183,34 @@ func TestReallocInTurn(t *testing.T) {
 	MustHoldNothing(t, h)
 }
 
+// TestReallocLastGap lets a block grow where the only units left are a gap, and the system has no more.
+func TestReallocLastGap(t *testing.T) {
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		testheap.WithRate(t, 0) // a sampled block lies elsewhere
+		h := NewHeap(t, Options{})
+		p := h.Malloc(sizeclass.MaxSize)
+		blocks := []unsafe.Pointer{p}
+		for uintptr(blocks[len(blocks)-1])%span.RegionSize != span.RegionSize-span.UnitSize {
+			blocks = append(blocks, h.AlignedMalloc(1, span.UnitSize))
+		}
+		n := len(blocks) - 3 // an odd unit
+		testheap.FreeAll(h, blocks[n:n+2])
+		r := testheap.Refuse(1, testheap.Forever)
+		q, err := h.TryRealloc(p, sizeclass.MaxSize+1)
+		r.End()
+		if err != nil && h.checked == nil {
+			t.Error(err)
+		}
+		if blocks[0] = q; q == nil {
+			blocks[0] = p
+		}
+		testheap.FreeAll(h, append(blocks[:n], blocks[n+2:]...))
+	})
+	if !passed {
+		t.Error(output)
+	}
+}
+
 // TestReallocAlone lets a block that has a span for itself grow beyond its unit. It stays where it is
 // and needs room under the limit for the difference only. If a block follows, it moves.
 func TestReallocAlone(t *testing.T) {
