@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/google/pprof/profile"
@@ -196,9 +197,7 @@ func TestLive(t *testing.T) {
 	if !is(3_000_000) {
 		t.Errorf("%d bytes after a realloc that failed", ReadStats().Live-before)
 	}
-	done := make(chan bool)
-	go func() { cwork.Free(p); done <- true }()
-	<-done
+	testcall.Aside(func() { cwork.Free(p) })
 	if !is(0) {
 		t.Errorf("%d bytes after free", ReadStats().Live-before)
 	}
@@ -306,9 +305,7 @@ func unwinds() bool {
 // alloced returns the bytes that each stack has allocated.
 func alloced(t *testing.T) map[string]float64 {
 	p, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	all := map[string]float64{}
 	for k, v := range siteStacks(p) {
 		all[k] = float64(v[1])
@@ -360,9 +357,7 @@ func build(t *testing.T, env []string, args ...string) string {
 		return name, testchild.Build(name, env, append(slices.Clone(args), "./internal/cprog")...)
 	}))
 	name, err := made.(func() (string, error))()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return name
 }
 
@@ -376,16 +371,17 @@ func run(t *testing.T, name string, env ...string) (string, *profile.Profile) {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(out), p
+	return string(out), parse(t, file)
+}
+
+// parse reads a profile from a file.
+func parse(t *testing.T, file string) *profile.Profile {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	testcall.Must(t, err)
+	p, err := profile.ParseData(data)
+	testcall.Must(t, err)
+	return p
 }
 
 // command returns a command that runs a program, by an emulator if it needs one.
@@ -514,14 +510,10 @@ func TestNotDumpable(t *testing.T) {
 		return // the emulator would have to read the program
 	}
 	program, err := os.ReadFile(build(t, nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
-		if err := os.Chmod(d, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.Chmod(d, 0o777))
 	}
 	name := filepath.Join(dir, "cprog")
 	syscall.ForkLock.RLock() // else a child of another test may have the file open, which cannot be started then
@@ -530,9 +522,7 @@ func TestNotDumpable(t *testing.T) {
 	if err == nil {
 		err = os.Chmod(name, 0o111)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, row := range []struct {
 		env, said, stack string // the end of the stack: names of C are in the file
 	}{
@@ -553,16 +543,7 @@ func TestNotDumpable(t *testing.T) {
 			if err != nil || string(out) != row.said {
 				t.Fatalf("%q, want %q; %v", out, row.said, err)
 			}
-			f, err := os.Open(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer f.Close()
-			p, err := profile.Parse(f)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all := stacks(p)
+			all := stacks(parse(t, file))
 			for s, bytes := range all {
 				if bytes >= leakBytes && strings.HasSuffix(s, row.stack) { // without Go, stacks of different callers are one
 					return
@@ -644,18 +625,9 @@ func BenchmarkSampleThreads(b *testing.B) {
 // BenchmarkDeepSample is a pair whose malloc is sampled below 60 functions of C and 20 of Go.
 func BenchmarkDeepSample(b *testing.B) {
 	withRate(b, 1)
-	below(20, func() {
+	testcall.Deep(20, func() {
 		for b.Loop() {
 			cwork.Free(cwork.Alloc(60, 64))
 		}
 	})
-}
-
-//go:noinline
-func below(n int, f func()) {
-	if n == 0 {
-		f()
-		return
-	}
-	below(n-1, f)
 }

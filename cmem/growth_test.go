@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/google/pprof/profile"
 )
 
@@ -76,9 +77,7 @@ func TestWatch(t *testing.T) {
 			wave.drop(100)
 		}
 		found, err := w.Look()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		isSuspect := false
 		for _, s := range found {
 			text := stackText(s.Stack)
@@ -121,9 +120,7 @@ func TestWatchExact(t *testing.T) {
 	for i := range 4 {
 		leaks(leak, 1)
 		found, err := w.Look()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		n := 0
 		for _, s := range found {
 			for _, f := range s.Stack {
@@ -147,19 +144,13 @@ func TestSince(t *testing.T) {
 	old, young := &workload{}, &workload{}
 	before(old, 10)
 	base, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	old.drop(4)
 	later(young, 5)
 	p, err := Since(base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var b bytes.Buffer
-	if err := p.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, p.Write(&b))
 	if p, err = profile.Parse(&b); err != nil {
 		t.Fatal(err)
 	}

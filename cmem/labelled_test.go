@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/google/pprof/profile"
@@ -58,9 +59,7 @@ func inUse(p *profile.Profile, function string) map[string]int64 {
 func profileNow(t testing.TB) *profile.Profile {
 	t.Helper()
 	p, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return p
 }
 
@@ -84,14 +83,11 @@ func TestLabels(t *testing.T) {
 	labelled(take(20), "tenant", "a")
 	labelled(take(300), "tenant", "b", "route", "/x")
 	labelled(func() {
-		done := make(chan bool)
-		go func() {
+		testcall.Aside(func() {
 			runtime.LockOSThread()
 			cwork.Pairs(600, 1000)
 			take(4000)()
-			done <- true
-		}()
-		<-done
+		})
 		labelled(take(50_000), "route", "")
 		take(20)() // pprof.Do has set the labels of its context again, which had none
 	}, "tenant", "a")
@@ -152,9 +148,7 @@ func TestLabels(t *testing.T) {
 			defer cwork.Unmap(p, mapped)
 		}
 		q, err := MappedProfile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if !slices.ContainsFunc(q.Sample, func(s *profile.Sample) bool {
 			return slices.Equal(s.Label["tenant"], []string{"d"}) && s.Value[1] >= mapped
 		}) {
@@ -339,11 +333,11 @@ func TestLabelsOff(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		cwork.Free(p)
-		done := make(chan string)
-		go func() { done <- tryLabels() }()
-		if s := <-done; s != "" {
-			t.Error(s)
-		}
+		testcall.Aside(func() {
+			if s := tryLabels(); s != "" {
+				t.Error(s)
+			}
+		})
 	})
 	if !ok {
 		t.Error(out)

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/google/pprof/profile"
 	"golang.org/x/sys/unix"
@@ -28,9 +29,7 @@ var page = os.Getpagesize()
 func mapped(t *testing.T) (sum MappedLibrary) {
 	t.Helper()
 	all, err := Mapped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, l := range all {
 		sum.Mapped += l.Mapped
 		sum.Accessible += l.Accessible
@@ -63,13 +62,9 @@ func TestMapped(t *testing.T) {
 		t.Errorf("%+v, before %+v", now, counts)
 	}
 	all, err := Mapped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	profiled, err := MappedProfile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	// go test leaves the symbols out.
 	symbols := slices.ContainsFunc(profiled.Sample, func(s *profile.Sample) bool {
 		return s.Location[0].Line[0].Function.Name == "cwork_je_pages_map"
@@ -314,9 +309,7 @@ func TestMappedModel(t *testing.T) {
 func checkProtection(t *testing.T, pages func(each func(at uintptr, prot int))) {
 	t.Helper()
 	f, err := os.Open("/proc/self/maps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	var all []procfs.Mapping
 	if err := procfs.Mappings(f, func(m procfs.Mapping) bool { all = append(all, m); return true }); err != nil {
@@ -369,9 +362,7 @@ func TestUnixMmap(t *testing.T) {
 		t.Error("a variable that is not as it is known was changed")
 	}
 	unixMapper.munmap = munmap
-	if err := CountUnixMmap(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, CountUnixMmap())
 	if CountUnixMmap() == nil {
 		t.Error("it was changed twice")
 	}
@@ -380,9 +371,7 @@ func TestUnixMmap(t *testing.T) {
 		t.Fatalf("%v; %d bytes are counted, want %d", err, mapped(t).Mapped-before, n)
 	}
 	p, err := MappedProfile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if !slices.ContainsFunc(p.Sample, func(s *profile.Sample) bool {
 		return slices.ContainsFunc(s.Location, func(l *profile.Location) bool {
 			return strings.HasSuffix(l.Line[len(l.Line)-1].Function.Name, "cmem.TestUnixMmap")
@@ -394,9 +383,7 @@ func TestUnixMmap(t *testing.T) {
 		t.Errorf("too much: %v", err)
 	}
 	for _, m := range [][]byte{old, b} { // the first was mapped before
-		if err := unix.Munmap(m); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, unix.Munmap(m))
 	}
 	if n := mapped(t).Mapped - before; n != 0 {
 		t.Errorf("%d bytes are counted in the end", n)

@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/google/pprof/profile"
 )
@@ -21,9 +22,7 @@ import (
 func leaked(t *testing.T, n int64) string {
 	t.Helper()
 	p, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	found := ""
 	for _, s := range p.Sample {
 		if s.Value[3] == n {
@@ -158,9 +157,7 @@ func TestSQLite(t *testing.T) {
 		}
 	}
 	p, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	sum, statements := int64(0), int64(0)
 	for _, s := range p.Sample {
 		prepares := false
@@ -180,9 +177,7 @@ func TestSQLite(t *testing.T) {
 		t.Errorf("%d bytes in use, %d of statements", sum, statements)
 	}
 	libraries, err := Libraries()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if i := slices.IndexFunc(libraries, func(l Library) bool { return strings.HasPrefix(l.Name, "libsqlite3.so.0") }); i < 0 || libraries[i].Live < sum || libraries[i].Live > sum+10_000 {
 		t.Errorf("%v, want %d of SQLite", libraries, sum)
 	}
@@ -239,9 +234,7 @@ func zero(t *testing.T, rate int, near int64) {
 		ps = append(ps, cwork.Site(1<<12|5+rate, 0))
 	}
 	p, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	found := false
 	for _, s := range p.Sample {
 		n := s.Value[2]

@@ -17,6 +17,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 	"github.com/cheapgo/cheap/pace"
@@ -40,9 +41,7 @@ func newPicture(n int) *picture {
 
 func start(t *testing.T) {
 	t.Helper()
-	if err := pace.Start(pace.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, pace.Start(pace.Options{}))
 	t.Cleanup(pace.Stop)
 }
 
@@ -150,12 +149,8 @@ func TestClosedFiles(t *testing.T) {
 	fd := int(listener.file.Fd())
 	name := filepath.Join(t.TempDir(), "file")
 	other, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Dup3(int(other.Fd()), fd, 0); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, syscall.Dup3(int(other.Fd()), fd, 0))
 	cwork.Free(cwork.Alloc(0, 100<<20))
 	if b, err := os.ReadFile(name); err != nil || len(b) > 0 {
 		t.Errorf("%q was written to a file of the program; %v", b, err)
@@ -188,9 +183,7 @@ func TestCountedOnce(t *testing.T) {
 	near("all", pace.ReadStats().Held-all, n)
 
 	a := pace.NewAccount(pace.AccountOptions{Name: "pictures", CHeap: true})
-	if err := a.Add(n); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(n))
 	near("the C heap, beside an account", heldBy("C heap")-before, 0)
 	near("all, with an account", pace.ReadStats().Held-all, n)
 	a.Remove(n)
@@ -204,15 +197,11 @@ func TestCountedOnce(t *testing.T) {
 		return nil
 	}})
 	var o own.Handle[unsafe.Pointer]
-	if err := o.Own(pool, p, n); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Own(pool, p, n))
 	near("own", heldBy("own, C heap"), n)
 	near("the C heap, beside a pool", heldBy("C heap")-before, 0)
 	near("all, with a pool", pace.ReadStats().Held-all, n)
-	if err := o.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Close())
 	near("all, after Close", pace.ReadStats().Held-all, 0)
 	if i := slices.IndexFunc(pace.Accounts(), func(u pace.Usage) bool { return u.Name == "C heap" && u.Blocks > 0 }); i < 0 {
 		t.Error("no account of the C heap with blocks")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestReaders reads what threads write that sample each block.
@@ -32,9 +33,7 @@ func TestReaders(t *testing.T) {
 			t.Error(err)
 		}
 		found, err := w.Look()
-		if err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, err)
 		for _, s := range found {
 			if s.Grown > s.Live || len(s.Stack) == 0 {
 				t.Errorf("%+v", s)

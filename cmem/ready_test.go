@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap/cmem/fht"
 	"github.com/cheapgo/cheap/cmem/heapprofile"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/internal/test/testwait"
@@ -122,9 +123,7 @@ func ready(t *testing.T) {
 	}
 	near(t, "after they were resized", unseenNow(t), 0)
 	p, err := Profile()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var sum, apart int64
 	for _, s := range p.Sample {
 		for _, v := range s.Value {
@@ -146,9 +145,7 @@ func ready(t *testing.T) {
 		t.Errorf("%d frees", s.Frees)
 	}
 	_, err = Libraries()
-	if err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, err)
 }
 
 // TestHammerReady turns samples on, off and on again while goroutines make blocks, and others free them: all that is
@@ -194,9 +191,7 @@ func TestHammerReady(t *testing.T) {
 			}
 		})
 		p, err := Profile()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		for stack, bytes := range stacks(p) {
 			if bytes != 0 && strings.Contains(stack, "TestHammerReady") {
 				t.Errorf("%d bytes of %s", bytes, stack)
@@ -214,14 +209,10 @@ func TestReadyRecord(t *testing.T) {
 	out, ok := testchild.Test(t, func(t *testing.T) {
 		var file bytes.Buffer
 		r, err := record(&file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		cwork.Threads(2, 1000, 4567)
 		cwork.Free(nil)
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, r.stop())
 		if n := readRecording(t, &file).count(fht.Malloc, 4567); n != 2000 || !waiting() {
 			t.Errorf("%d mallocs, waiting: %v", n, waiting())
 		}
@@ -240,9 +231,7 @@ func TestSetRateOn(t *testing.T) {
 		if Rate() != 0 {
 			t.Errorf("the rate is %d", Rate())
 		}
-		if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR1); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, syscall.Kill(syscall.Getpid(), syscall.SIGUSR1))
 		testwait.Until(t, "the rate is set", func() bool { return Rate() == 1234 })
 		stop()
 	}, "CHEAP_CMEM=ready")

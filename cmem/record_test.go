@@ -17,6 +17,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmem/fht"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A recorded is a recording that was read.
@@ -30,15 +31,11 @@ type recorded struct {
 func readRecording(t *testing.T, r io.Reader) *recorded {
 	t.Helper()
 	zip, err := gzip.NewReader(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	in := bufio.NewReader(zip)
 	number := func() uint64 {
 		n, err := binary.ReadUvarint(in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return n
 	}
 	magic := make([]byte, 4)
@@ -95,9 +92,7 @@ func TestRecord(t *testing.T) {
 	other := cwork.Alloc(0, 112)
 	var file bytes.Buffer
 	r, err := record(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if _, err := Record(io.Discard); !errors.Is(err, ErrRecording) {
 		t.Errorf("a second recording: %v", err)
 	}
@@ -117,9 +112,7 @@ func TestRecord(t *testing.T) {
 	if s := cwork.Conform(); s != "" {
 		t.Errorf("while calls are recorded: %s", s)
 	}
-	if err := r.stop(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, r.stop())
 	cwork.Free(p)
 	cwork.Free(other)
 
@@ -175,9 +168,7 @@ func TestRecordOrder(t *testing.T) {
 	for range 3 {
 		var file bytes.Buffer
 		r, err := record(&file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		blocks := make(chan unsafe.Pointer, 16)
 		var makers, takers sync.WaitGroup
 		for i := range 4 {
@@ -198,9 +189,7 @@ func TestRecordOrder(t *testing.T) {
 		makers.Wait()
 		close(blocks)
 		takers.Wait()
-		if err := r.stop(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, r.stop())
 		all := readRecording(t, &file)
 		if n := all.count(fht.Malloc, 2000); n != 80_000 {
 			t.Errorf("%d mallocs, want 80,000", n)
@@ -220,9 +209,7 @@ func TestRecordOrder(t *testing.T) {
 // thread waits a millisecond. The recording is cut when that lasts too long, or when the ring is full.
 func TestRecordCut(t *testing.T) {
 	ring, err := traceBegin(traceSize{64, 3_600_000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var blocks []unsafe.Pointer
 	for full := atomic.LoadUint64(ring.Read) + 64; atomic.LoadUint64(ring.Head) <= full; {
 		if n := atomic.LoadUint64(ring.Over); n != 0 {
@@ -254,18 +241,14 @@ func TestRecordCut(t *testing.T) {
 			t.Fatal("a recording")
 		}
 		ring, err := traceBegin(row.size)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if n := len(ring.Words) / 2; n != row.size.events {
 			t.Errorf("%s: a ring of %d events, want %d", row.name, n, row.size.events)
 		}
 		cwork.Threads(2, row.pairs, 100)
 		var file bytes.Buffer
 		to, err := fht.NewWriter(&file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		r := &recorder{ring, to, fht.Read(ring, to.Write)}
 		if err := r.stop(); errors.Is(err, ErrRecordCut) != row.cut || err != nil && !row.cut {
 			t.Errorf("%s: the error is %v", row.name, err)
@@ -277,13 +260,9 @@ func TestRecordCut(t *testing.T) {
 	// The next one is whole.
 	var file bytes.Buffer
 	stop, err := Record(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	cwork.Pairs(1000, 7654)
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, stop())
 	if n := readRecording(t, &file).count(fht.Malloc, 7654); n != 1000 {
 		t.Errorf("%d mallocs, want 1,000", n)
 	}
@@ -293,15 +272,11 @@ func TestRecordCut(t *testing.T) {
 func TestRecordFork(t *testing.T) {
 	var file bytes.Buffer
 	stop, err := Record(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if bad := cwork.Fork(5); bad != 0 {
 		t.Errorf("%d children have failed", bad)
 	}
-	if err := stop(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, stop())
 	readRecording(t, &file)
 }
 
@@ -320,9 +295,7 @@ func BenchmarkRecord(b *testing.B) {
 				b.ResetTimer()
 				cwork.Threads(threads, b.N, 64)
 				b.StopTimer()
-				if err := stop(); err != nil {
-					b.Fatal(err)
-				}
+				testcall.Must(b, stop())
 			})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/google/pprof/profile"
 )
@@ -26,23 +27,13 @@ import (
 func rotated(t *testing.T, dir string) (names []string, all []*profile.Profile) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, e := range entries {
 		names = append(names, e.Name())
 		if !strings.HasSuffix(e.Name(), ".pb.gz") {
 			continue
 		}
-		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := profile.ParseData(data)
-		if err != nil {
-			t.Fatalf("%s: %v", e.Name(), err)
-		}
-		all = append(all, p)
+		all = append(all, parse(t, filepath.Join(dir, e.Name())))
 	}
 	return names, all
 }
@@ -62,12 +53,8 @@ func TestRotate(t *testing.T) {
 	defer cwork.Free(p)
 	synctest.Test(t, func(t *testing.T) {
 		stop, err := Rotate(RotateOptions{Dir: dir, Every: 30 * time.Minute, Keep: 3, Failed: func(err error) { t.Error(err) }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(other, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
+		testcall.Must(t, os.WriteFile(other, nil, 0o600))
 		time.Sleep(75 * time.Minute)
 		synctest.Wait()
 		names, _ := rotated(t, dir)
@@ -84,9 +71,7 @@ func TestRotate(t *testing.T) {
 		q := rotateSecond(2 << 20)
 		defer cwork.Free(q)
 		time.Sleep(30 * time.Minute)
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, stop())
 		if err := stop(); err != nil {
 			t.Errorf("a second time: %v", err)
 		}
@@ -126,12 +111,8 @@ func TestRotateKilled(t *testing.T) {
 		cmd := testchild.Command(t)
 		cmd.Env = append(cmd.Environ(), "CMEM_ROTATE="+dir)
 		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
+		testcall.Must(t, cmd.Start())
 		lines := bufio.NewScanner(out)
 		for range 3 + 2*i {
 			if !lines.Scan() || lines.Text() != "written" {
@@ -153,16 +134,10 @@ func TestRotateKilled(t *testing.T) {
 		}
 	}
 	part := filepath.Join(dir, "cmem-20000101T000000.000000Z-1.pb.gz.part")
-	if err := os.WriteFile(part, []byte("the beginning"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(part, []byte("the beginning"), 0o600))
 	stop, err := Rotate(RotateOptions{Dir: dir, Keep: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	testcall.Must(t, err)
+	testcall.Want(t, stop())
 	if names, all := rotated(t, dir); len(names) != 2 || len(all) != 2 {
 		t.Errorf("%q", names)
 	}
@@ -171,38 +146,24 @@ func TestRotateKilled(t *testing.T) {
 // TestRotateFails has no folder at first, and then one that is replaced by a file for a while.
 func TestRotateFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "profiles")
-	if err := os.WriteFile(dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(dir, nil, 0o600))
 	if _, err := Rotate(RotateOptions{Dir: dir}); err == nil {
 		t.Error("a file is no folder")
 	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Remove(dir))
 	synctest.Test(t, func(t *testing.T) {
 		failed := 0
 		stop, err := Rotate(RotateOptions{Dir: dir, Failed: func(error) { failed++ }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(dir, dir+" of before"); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(dir, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
+		testcall.Must(t, os.Rename(dir, dir+" of before"))
+		testcall.Must(t, os.WriteFile(dir, nil, 0o600))
 		time.Sleep(21 * time.Minute)
 		synctest.Wait()
 		if failed != 2 {
 			t.Errorf("%d profiles have failed", failed)
 		}
-		if err := os.Remove(dir); err != nil {
-			t.Fatal(err)
-		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		testcall.Must(t, os.Remove(dir))
+		testcall.Want(t, stop())
 	})
 	if names, _ := rotated(t, dir); len(names) != 1 {
 		t.Errorf("%q", names)
@@ -216,12 +177,8 @@ func TestRotateFailedStops(t *testing.T) {
 		var stop func() error
 		failed := 0
 		stop, err := Rotate(RotateOptions{Dir: dir, Failed: func(error) { failed++; _ = stop() }})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
+		testcall.Must(t, errors.Join(os.RemoveAll(dir), os.WriteFile(dir, nil, 0o600)))
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if failed != 1 {
@@ -235,15 +192,11 @@ func TestRotateClockBack(t *testing.T) {
 	dir := t.TempDir()
 	future := "cmem-20990101T000000.000000Z-1.pb.gz"
 	for _, name := range []string{future, "cmem-20990102T000000.000000Z-1.pb.gz"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	r := rotation{RotateOptions: RotateOptions{Dir: dir, Keep: 2}}
 	for i := range 3 {
-		if err := r.write(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, r.write())
 		names := r.names(false)
 		now := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name >= future })
 		if len(names) != 2 || len(now) != min(i+1, 2) {

@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/google/pprof/profile"
 )
 
@@ -88,9 +89,7 @@ func allocated(p *profile.Profile) map[string]int64 {
 func scraped(t *testing.T, d time.Duration) *profile.Profile {
 	t.Helper()
 	var b bytes.Buffer
-	if err := (counted{}).WriteProfile(&b, d, nil); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, (counted{}).WriteProfile(&b, d, nil))
 	if !bytes.HasPrefix(b.Bytes(), []byte{0x1f, 0x8b}) {
 		t.Error("it is not compressed")
 	}
@@ -98,9 +97,7 @@ func scraped(t *testing.T, d time.Duration) *profile.Profile {
 	if err == nil {
 		err = p.CheckValid()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	types := ""
 	for _, s := range append(slices.Clone(p.SampleType), p.PeriodType) {
 		types += s.Type + " " + s.Unit + ", "

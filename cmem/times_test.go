@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmem/fht"
 	"github.com/cheapgo/cheap/cmem/internal/cwork"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestTimePriority looks whether the thread of TestPriority sleeps. It takes some 40 ms of
@@ -32,18 +33,14 @@ func TestTimeRecordCut(t *testing.T) {
 		t.Fatal("a recording")
 	}
 	ring, err := traceBegin(traceSize{1 << 14, fullTrace.patience})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	start := time.Now()
 	cwork.Threads(1, 1<<14, 100)
 	if d := time.Since(start); d < 2*time.Second {
 		t.Errorf("it was cut after %v", d)
 	}
 	to, err := fht.NewWriter(io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	r := &recorder{ring, to, fht.Read(ring, to.Write)}
 	if err := r.stop(); !errors.Is(err, ErrRecordCut) {
 		t.Errorf("the error is %v", err)

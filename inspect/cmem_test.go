@@ -16,6 +16,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
@@ -167,9 +168,7 @@ func TestCmem(t *testing.T) {
 
 	h := Handler(Options{})
 	var r pagejson.Figures
-	if err := json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &r))
 	parts := map[string]float64{}
 	for _, row := range hasTable(t, "resident").Rows {
 		parts[row.Labels[0]] = row.Values[0]
@@ -208,12 +207,9 @@ func TestGrowthOption(t *testing.T) {
 	if text := ask(Handler(Options{Growth: time.Hour}), "GET", "growth.txt", nil).Body.String(); !strings.Contains(text, "in 6h0m0s") {
 		t.Errorf("%q", text)
 	}
-	defer func() {
-		if _, ok := recover().(*cheap.MisuseError); !ok {
-			t.Error("a negative interval is taken")
-		}
-	}()
-	Handler(Options{Growth: -1})
+	if _, ok := testcall.Catch(func() { Handler(Options{Growth: -1}) }).(*cheap.MisuseError); !ok {
+		t.Error("a negative interval is taken")
+	}
 }
 
 // TestWriteTimeout has a server that would cut the answer off.
@@ -225,9 +221,7 @@ func TestWriteTimeout(t *testing.T) {
 	defer server.Close()
 	for query, want := range map[string]int{"?seconds=1799": http.StatusOK, "?seconds=1800": http.StatusBadRequest} {
 		answer, err := http.Get(server.URL + "/cmem" + query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != want {
 			t.Errorf("%s: %s", query, answer.Status)
@@ -246,9 +240,7 @@ func testGrowth(t *testing.T) {
 	figures := func(after time.Duration) (f pagejson.GrowthFigures) {
 		time.Sleep(after)
 		synctest.Wait()
-		if err := json.Unmarshal(ask(h, "GET", "growth.json", nil).Body.Bytes(), &f); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal(ask(h, "GET", "growth.json", nil).Body.Bytes(), &f))
 		return f
 	}
 	if f := figures(0); len(f.Suspects) != 0 || !strings.Contains(f.Note, "in 30s") || f.Program == "" {

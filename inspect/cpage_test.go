@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
@@ -75,9 +76,7 @@ func TestCPage(t *testing.T) {
 			V, A []int64
 		}
 	}
-	if err := json.Unmarshal([]byte(text[1]), &data); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal([]byte(text[1]), &data))
 	if len(data.Stacks) != 1 || len(data.Times) != 2 {
 		t.Fatalf("%d stacks at %v", len(data.Stacks), data.Times)
 	}

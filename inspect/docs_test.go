@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/metrics.md")
@@ -43,14 +45,10 @@ func TestDocumentation(t *testing.T) {
 	const file = "../docs/reference/metrics.md"
 	want := metricsPage()
 	if *update {
-		if err := os.WriteFile(file, []byte(want), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(file, []byte(want), 0o666))
 	}
 	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if string(got) != want {
 		t.Errorf("%s is not what the tables say; run go test -run=TestDocumentation -update in inspect", file)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect/leaktest"
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/guard"
 	"github.com/cheapgo/cheap/own"
 )
@@ -80,9 +81,7 @@ func TestGuard(t *testing.T) {
 		} {
 			p := guarded(t, h, size, c.behind)
 			if c.free {
-				done := make(chan bool)
-				go func() { release(h, p); close(done) }()
-				<-done
+				testcall.Aside(func() { release(h, p) })
 			}
 			ran := false
 			err := Guard(func() {
@@ -161,9 +160,7 @@ func TestFaultBeginsWithTheCaller(t *testing.T) {
 		},
 		"Memory": func(h *cheap.Heap) unsafe.Pointer {
 			m, err := own.NewMem[[64]byte](own.NewMemory(h, own.MemoryOptions{Batch: 1}))
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			p := unsafe.Pointer(m.Get())
 			m.Close()
 			return p
@@ -205,9 +202,7 @@ func hasFrame(stack []runtime.Frame, function string) bool {
 
 // TestGuardPassesOn has other ends of a function than a fault beside a guarded block.
 func TestGuardPassesOn(t *testing.T) {
-	if err := Guard(func() {}); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, Guard(func() {}))
 	sentinel := errors.New("of the test")
 	for name, c := range map[string]struct {
 		f    func()
@@ -269,9 +264,7 @@ func reserve(t *testing.T) uintptr {
 		return 1 << 13 // no system maps it
 	}
 	p, err := osmem.Reserve(1<<16, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() { osmem.Release(p, 1<<16) })
 	return p
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
@@ -157,9 +158,7 @@ func TestTextAndJSON(t *testing.T) {
 	h := newHeap(t, "text and\tJSON\x1b[2J")
 	h.Malloc(123)
 	var r pagejson.Figures
-	if err := json.Unmarshal(ask(Handler(Options{}), "GET", "heaps.json", nil).Body.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(ask(Handler(Options{}), "GET", "heaps.json", nil).Body.Bytes(), &r))
 	text := ask(Handler(Options{}), "GET", "heaps.txt", nil).Body.String()
 	if strings.Contains(text, "\x1b") {
 		t.Errorf("the text has what a terminal takes for a command: %q", text)
@@ -186,9 +185,7 @@ func TestHistory(t *testing.T) { synctest.Test(t, testHistory) }
 func testHistory(t *testing.T) {
 	h := Handler(Options{Growth: time.Hour})
 	points := func() (list []pagejson.Point) {
-		if err := json.Unmarshal(ask(h, "GET", "history.json", nil).Body.Bytes(), &list); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal(ask(h, "GET", "history.json", nil).Body.Bytes(), &list))
 		return list
 	}
 	ask(h, "GET", "heaps.json", nil)
@@ -261,13 +258,9 @@ func sumOf(parts map[string]float64) (sum float64) {
 func TestVerdict(t *testing.T) {
 	h := Handler(Options{})
 	var all pagejson.Figures
-	if err := json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &all); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &all))
 	var alone Verdict
-	if err := json.Unmarshal(ask(h, "GET", "verdict.json", nil).Body.Bytes(), &alone); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(ask(h, "GET", "verdict.json", nil).Body.Bytes(), &alone))
 	if all.Verdict.Sentence == "" || all.Verdict.About == "" || alone.Sentence == "" || alone.About == "" {
 		t.Errorf("%+v, %+v", all.Verdict, alone)
 	}

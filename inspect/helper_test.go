@@ -7,6 +7,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -52,9 +53,7 @@ func allTables() []pagejson.Table {
 func newHeap(t testing.TB, name string) *cheap.Heap {
 	t.Helper()
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() { h.DestroyAll() })
 	return h
 }

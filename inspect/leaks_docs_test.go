@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
@@ -18,9 +19,7 @@ func TestLeaksDocument(t *testing.T) {
 		return // it builds programs
 	}
 	page, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var outputs []string
 	suspects := run(t, []string{"CHEAP_LEAKS=all"}, "go", "run", "./testdata/server", filepath.Join(t.TempDir(), "leaks.pb.gz"))
 	for _, out := range []string{forgottenTest(t), suspects} {
@@ -29,9 +28,7 @@ func TestLeaksDocument(t *testing.T) {
 	sources := ""
 	for _, name := range []string{"leaktest/testdata/forgotten/forgotten_test.go", "testdata/server/main.go"} {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		sources += string(text)
 	}
 	var shown []string

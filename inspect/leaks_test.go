@@ -34,9 +34,7 @@ var resource byte
 // ownOne makes an owner.
 func ownOne(t testing.TB, p *own.Pool, size int) *own.Handle[unsafe.Pointer] {
 	o := new(own.Handle[unsafe.Pointer])
-	if err := o.Own(p, unsafe.Pointer(&resource), size); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Own(p, unsafe.Pointer(&resource), size))
 	return o
 }
 
@@ -50,37 +48,6 @@ func newPool(t testing.TB, name string, l own.LeakLevel) *own.Pool {
 // suspectsOf returns those of a pool.
 func suspectsOf(pool string) []pagejson.Suspect {
 	return slices.DeleteFunc(suspects.Read(), func(s pagejson.Suspect) bool { return s.Pool != pool })
-}
-
-// site calls f by one of 1 << bits stacks.
-func site(n, bits int, f func()) {
-	switch {
-	case bits == 0:
-		f()
-	case n&1 == 0:
-		even(n>>1, bits-1, f)
-	default:
-		odd(n>>1, bits-1, f)
-	}
-}
-
-//go:noinline
-func even(n, bits int, f func()) { site(n, bits, f) }
-
-//go:noinline
-func odd(n, bits int, f func()) { site(n, bits, f) }
-
-// siteOf returns the number that site was called with for a stack.
-func siteOf(stack string) (n int) {
-	for line := range strings.Lines(stack) { // the last call of site at the front
-		switch {
-		case strings.HasSuffix(line, "inspect.even\n"):
-			n <<= 1
-		case strings.HasSuffix(line, "inspect.odd\n"):
-			n = n<<1 + 1
-		}
-	}
-	return n
 }
 
 // TestSuspectsAgainstTheTruth plants 1,000 stacks that make owners, each of the largest with
@@ -114,7 +81,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 			if n < top {
 				each = many
 			}
-			site(n, bits, func() {
+			testcall.Site(1<<bits|n, func() {
 				for i := range 2 * each {
 					var closed own.Handle[unsafe.Pointer] // as many come and go as stay
 					o := &closed
@@ -141,7 +108,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 		if i >= top || race.Build { // too few samples
 			continue
 		}
-		if n := siteOf(s.Stack); n != i {
+		if n := testcall.SiteOf(strings.Split(s.Stack, "\n")) - 1<<bits; n != i {
 			t.Errorf("in place %d is stack %d with %d bytes:\n%s", i, n, s.Bytes, s.Stack)
 		}
 		if want := float64(rounds * many * sizes[i]); math.Abs(float64(s.Bytes)/want-1) > 0.2 {
@@ -202,9 +169,7 @@ func TestMissingClose(t *testing.T) {
 			}
 		}
 	})
-	if err := Collect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Collect(context.Background()))
 	missing := 0
 	for _, s := range suspectsOf("closed.Pool") {
 		switch {
@@ -231,17 +196,13 @@ func TestWriteLeaks(t *testing.T) {
 	before := ownOne(t, newPool(t, "unknown.Pool", own.LeaksOff), 77)
 	kept := forgetSome(t, p)
 	var file bytes.Buffer
-	if err := WriteLeaks(&file); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, WriteLeaks(&file))
 	if testenv.NoGo() {
 		mustBeLeaks(t, &file)
 		return
 	}
 	name := filepath.Join(t.TempDir(), "leaks.pb.gz")
-	if err := os.WriteFile(name, file.Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(name, file.Bytes(), 0o666))
 	out, err := exec.Command("go", "tool", "pprof", "-top", "-sample_index=collected_objects", "-tagfocus=pool=profiled.Pool", name).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "inspect.openConn") || strings.Contains(string(out), "inspect.openFile") {
 		t.Errorf("go tool pprof: %v\n%s", err, out)
@@ -255,12 +216,8 @@ func TestWriteLeaks(t *testing.T) {
 func mustBeLeaks(t *testing.T, file *bytes.Buffer) {
 	t.Helper()
 	f, err := profile.Parse(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.CheckValid(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, f.CheckValid())
 	if f.DefaultSampleType != "live_space" {
 		t.Errorf("the default is %s", f.DefaultSampleType)
 	}
@@ -317,9 +274,7 @@ func TestCheapleak(t *testing.T) {
 		t.Errorf("cheapleak counts %d", n)
 	}
 	var file, text bytes.Buffer
-	if err := f.WriteTo(&file, 0); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, f.WriteTo(&file, 0))
 	mustBeLeaks(t, &file)
 	if err := f.WriteTo(&text, 1); err != nil || !strings.Contains(text.String(), "a Close is missing\nmade by\ngithub.com/cheapgo/cheap/inspect.ownOne\n") {
 		t.Errorf("%v\n%s", err, &text)
@@ -432,9 +387,7 @@ func TestLeaksAdvice(t *testing.T) {
 	var figures pagejson.SuspectFigures
 	read := func() (text string) {
 		h := Handler(Options{Title: "advised"})
-		if err := json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures))
 		return ask(h, "GET", "suspects.txt", nil).Body.String()
 	}
 	text := read()

@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
@@ -25,9 +26,7 @@ func TestMappings(t *testing.T) {
 	}
 	status := func() float64 {
 		text, err := os.ReadFile("/proc/self/status")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		n, ok := procfs.Bytes(text, "VmRSS")
 		if !ok {
 			t.Fatalf("no VmRSS in %s", text)
@@ -45,9 +44,7 @@ func TestMappings(t *testing.T) {
 	cheap.Trim()
 	before := read()
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "mappings"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.DestroyAll()
 	block := unsafe.Slice((*byte)(h.Malloc(24<<20)), 24<<20) // of as many bytes, freed with the heap
 	garbage := make([]byte, 40<<20)

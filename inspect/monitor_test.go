@@ -15,6 +15,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/internal/watch/guard"
@@ -24,9 +25,7 @@ import (
 func buildGuarded(t *testing.T, flags ...string) (program string) {
 	t.Helper()
 	program = filepath.Join(t.TempDir(), "guarded.exe")
-	if err := testchild.Build(program, nil, append(flags, "./testdata/guarded")...); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, testchild.Build(program, nil, append(flags, "./testdata/guarded")...))
 	return program
 }
 
@@ -105,9 +104,7 @@ func TestMonitorCalls(t *testing.T) {
 					hasFrame(c.Fault.Allocation, "inspect.allocate"), strings.Contains(string(c.Text), "TestMonitorCalls"))
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		SetGuardRate(1)
 		h := newHeap(t, "monitor")
 		*(*byte)(unsafe.Add(guarded(t, h, 1024, true), 1024)) = 1
@@ -133,9 +130,7 @@ func TestMonitorEnvironment(t *testing.T) {
 			sh, err := exec.Command("/bin/sh", "-c", `echo "guard=$CHEAP_GUARD monitor=$CHEAP_MONITOR"; kill -TERM $$; echo lives`).CombinedOutput()
 			fmt.Fprintf(os.Stderr, "%s%v\n", sh, err)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if err := Monitor(nil); err == nil {
 			t.Error("a second call returns no error")
 		}
@@ -177,18 +172,14 @@ func TestGuardDocument(t *testing.T) {
 		return
 	}
 	page, err := os.ReadFile("../docs/reference/attacks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	_, section, ok := strings.Cut(string(page), "\n## Guard pages\n")
 	if !ok {
 		t.Fatal("docs/reference/attacks.md has no part about guard pages")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	source, err := os.ReadFile("testdata/guarded/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	address := regexp.MustCompile(`0x[0-9a-f]{6,}`)
 	dir := regexp.MustCompile(`\S*/main\.go:`)
 	same := func(s string) string { return dir.ReplaceAllString(address.ReplaceAllString(s, "0x…"), "main.go:") }

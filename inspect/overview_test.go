@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 	"github.com/cheapgo/cheap/pace"
@@ -20,9 +21,7 @@ const mib = 1 << 20
 // TestOverviewParts compares the sum of the parts.
 func TestOverviewParts(t *testing.T) {
 	var r pagejson.Figures
-	if err := json.Unmarshal(ask(Handler(Options{}), "GET", "all.json", nil).Body.Bytes(), &r); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(ask(Handler(Options{}), "GET", "all.json", nil).Body.Bytes(), &r))
 	sum := 0.0
 	for _, p := range r.Overview.Parts {
 		sum += p.Bytes
@@ -179,9 +178,7 @@ func TestWays(t *testing.T) {
 	written := ""
 	for _, name := range append(files, "overview.go") {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		written += string(text)
 	}
 	places := map[string]bool{"cmem": true} // if module cmem is in the program

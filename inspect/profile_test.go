@@ -19,6 +19,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 	"github.com/cheapgo/cheap/own"
 	"github.com/google/pprof/profile"
@@ -32,9 +33,7 @@ func withRate(t testing.TB, rate int) {
 
 func newHeap(t testing.TB, o cheap.HeapOptions) *cheap.Heap {
 	h, err := cheap.NewHeap(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() {
 		if err := h.DestroyAll(); err != nil && err != cheap.ErrDestroyed {
 			t.Error(err)
@@ -48,47 +47,15 @@ var names atomic.Int64
 // unique returns a name that no other heap has, also where a test runs several times.
 func unique(name string) string { return fmt.Sprint(name, names.Add(1)) }
 
-// zero and one are two functions, so that their calls make 1<<10 stacks that differ.
-//
-//go:noinline
-func zero(bits, left int, f func()) {
-	if left == 0 {
-		f()
-		return
-	}
-	turn(bits>>1, left-1, f)
-}
-
-//go:noinline
-func one(bits, left int, f func()) {
-	if left == 0 {
-		f()
-		return
-	}
-	turn(bits>>1, left-1, f)
-}
-
-func turn(bits, left int, f func()) {
-	if bits&1 == 0 {
-		zero(bits, left, f)
-	} else {
-		one(bits, left, f)
-	}
-}
-
-// stackID returns which number the stack of a sample was given by turn.
-func stackID(s *profile.Sample) (id int, ok bool) {
+// stackID returns which number the stack of a sample was given by testcall.Site.
+func stackID(s *profile.Sample) int {
+	var names []string
 	for _, l := range s.Location {
 		for _, line := range l.Line {
-			switch {
-			case strings.HasSuffix(line.Function.Name, ".zero"):
-				id, ok = id<<1, true
-			case strings.HasSuffix(line.Function.Name, ".one"):
-				id, ok = id<<1|1, true
-			}
+			names = append(names, line.Function.Name)
 		}
 	}
-	return id, ok
+	return testcall.SiteOf(names)
 }
 
 // TestProfileTruth allocates 1 GiB from 1,000 stacks, of which 20 are apart by a factor of
@@ -124,7 +91,7 @@ func TestProfileTruth(t *testing.T) {
 		usable := cheap.GoodSize(size)
 		n := max(1, int(s/sum*total)/usable)
 		want[id] = float64(n * usable)
-		turn(id, 10, func() {
+		testcall.Site(1<<10|id, func() {
 			for i := range n {
 				switch (i + id) % 5 {
 				case 0:
@@ -143,7 +110,7 @@ func TestProfileTruth(t *testing.T) {
 	}
 	got := map[int]float64{}
 	for _, s := range heapSamples(t, h.Name()) {
-		if id, ok := stackID(s); ok {
+		if id := stackID(s) - 1<<10; id >= 0 {
 			got[id] += float64(s.Value[1])
 		}
 		if s.Value[2] != 0 {
@@ -173,16 +140,10 @@ func TestProfileTruth(t *testing.T) {
 func heapSamples(t *testing.T, heap string) []*profile.Sample {
 	t.Helper()
 	var b bytes.Buffer
-	if err := inspect.WriteHeap(&b); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, inspect.WriteHeap(&b))
 	p, err := profile.Parse(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.CheckValid(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, p.CheckValid())
 	return slices.DeleteFunc(p.Sample, func(s *profile.Sample) bool { return !slices.Contains(s.Label["heap"], heap) })
 }
 
@@ -229,15 +190,9 @@ func TestProfileCommand(t *testing.T) {
 	leakInProfile(h, 1000)
 	name := filepath.Join(t.TempDir(), "heap.pb.gz")
 	f, err := os.Create(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := inspect.WriteHeap(f); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, inspect.WriteHeap(f))
+	testcall.Must(t, f.Close())
 	out, err := exec.Command("go", "tool", "pprof", "-top", "-tagfocus=heap="+h.Name(), name).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -267,13 +222,9 @@ func TestLifetimes(t *testing.T) {
 	}
 	most := 50 * int64(time.Since(start))
 	var b bytes.Buffer
-	if err := inspect.WriteLifetimes(&b); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, inspect.WriteLifetimes(&b))
 	p, err := profile.Parse(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var freed, life int64
 	slow := int64(0)
 	for _, s := range p.Sample {
@@ -304,9 +255,7 @@ func TestProfileOfMemory(t *testing.T) {
 	var keep []own.Bytes
 	for range 5000 {
 		b, err := m.NewBytes(100)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		keep = append(keep, *b)
 	}
 	var inUse int64
@@ -363,22 +312,11 @@ func BenchmarkWhere(b *testing.B) {
 	withRate(b, 1)
 	h := newHeap(b, cheap.HeapOptions{Name: "where"})
 	for id := range 10_000 {
-		turn(id, 14, func() { h.Malloc(id % 1000) })
+		testcall.Site(1<<14|id, func() { h.Malloc(id % 1000) })
 	}
 	for b.Loop() {
 		inspect.Where(5)
 	}
-}
-
-// deep calls f below n frames.
-//
-//go:noinline
-func deep(n int, f func()) {
-	if n == 0 {
-		f()
-		return
-	}
-	deep(n-1, f)
 }
 
 // TestDeepStacks has stacks that differ behind more frames than internal/watch/stacks reads.
@@ -387,13 +325,12 @@ func TestDeepStacks(t *testing.T) {
 	h := newHeap(t, cheap.HeapOptions{Name: unique("deep")})
 	for id := range 8 {
 		for range id + 1 {
-			turn(id, 3, func() { deep(40, func() { h.Malloc(100) }) })
+			testcall.Site(1<<3|id, func() { testcall.Deep(40, func() { h.Malloc(100) }) })
 		}
 	}
 	got := map[int]int64{}
 	for _, s := range heapSamples(t, h.Name()) {
-		id, _ := stackID(s)
-		got[id] += s.Value[0]
+		got[stackID(s)-1<<3] += s.Value[0]
 	}
 	for id := range 8 {
 		if got[id] != int64(id+1) {

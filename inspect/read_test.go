@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/cheapgo/cheap/own"
@@ -109,9 +110,7 @@ func TestReadPool(t *testing.T) {
 	var kept []*thing
 	for i := range 1000 {
 		x := new(thing)
-		if err := x.n.Own(pool, i, 10); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, x.n.Own(pool, i, 10))
 		kept = append(kept, x)
 	}
 	for _, x := range kept[:100] {
@@ -148,9 +147,7 @@ func TestReadPool(t *testing.T) {
 func TestReadAccount(t *testing.T) {
 	a := pace.NewAccount(pace.AccountOptions{Name: "read-account", Limit: 1 << 20})
 	defer a.Close()
-	if err := a.Add(1000); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(1000))
 	v := readAll()
 	v.want(t, "cheap_account_held_bytes", "read-account", 1000)
 	v.want(t, "cheap_account_limit_bytes", "read-account", 1<<20)
@@ -274,14 +271,10 @@ func TestHammerRead(t *testing.T) {
 			x.Malloc(200)
 			x.Malloc(1 << 20)
 			l.Destroy()
-			if err := x.DestroyAll(); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, x.DestroyAll())
 			q := own.NewPool(own.Options{Name: "hammer-passing" + strconv.Itoa(i), Numbers: true, Release: func(any, []uintptr) error { return nil }})
 			var n own.Number[int]
-			if err := n.Own(q, 1, 1); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, n.Own(q, 1, 1))
 			if err := q.CloseWait(t.Context()); err == nil {
 				t.Error("Destroy does not say that an owner was never closed")
 			}

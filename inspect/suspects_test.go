@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -24,14 +25,10 @@ func TestSuspectsInText(t *testing.T) {
 		o.SetLabel(`the "odd" label`)
 		kept = append(kept, o)
 	}
-	if err := Collect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Collect(context.Background()))
 	h := Handler(Options{})
 	var figures pagejson.SuspectFigures
-	if err := json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(ask(h, "GET", "suspects.json", nil).Body.Bytes(), &figures))
 	var inJSON []shownSuspect
 	missing, odd := 0, 0
 	for _, s := range figures.Suspects {
@@ -76,9 +73,7 @@ func readSuspects(t *testing.T, text string) (all []shownSuspect) {
 		plain := func(n string) string { return strings.ReplaceAll(n, ",", "") }
 		s := shownSuspect{Pool: m[1], Live: plain(m[2]), Bytes: plain(m[3]), Collected: "0", Missing: strings.Contains(block, ": a Close is missing")}
 		if m[4] != "" {
-			if err := json.Unmarshal([]byte(m[4]), &s.Label); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, json.Unmarshal([]byte(m[4]), &s.Label))
 		}
 		if c := regexp.MustCompile(`([\d,]+) released by the collector`).FindStringSubmatch(block); c != nil {
 			s.Collected = plain(c[1])

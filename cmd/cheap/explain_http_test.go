@@ -10,14 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestExplainHTTP reads the page, until an interrupt ends the command.
 func TestExplainHTTP(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "cpu.pprof")
-	if err := os.WriteFile(file, busyProfile(), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(file, busyProfile(), 0o644))
 	for _, given := range []string{"localhost:0", ":0"} {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -33,9 +33,7 @@ func TestExplainHTTP(t *testing.T) {
 			t.Errorf("printed %q", stdout.String())
 		}
 		answer, err := http.Get("http://" + address + "/")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		page, err := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if err != nil || answer.StatusCode != http.StatusOK || !bytes.Contains(page, []byte("Flame graph")) {
@@ -45,9 +43,7 @@ func TestExplainHTTP(t *testing.T) {
 			t.Errorf("the headers are %v", answer.Header)
 		}
 		answer, err = http.Get("http://" + address + "/other")
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusNotFound {
 			t.Errorf("/other: %s", answer.Status)

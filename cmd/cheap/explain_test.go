@@ -17,6 +17,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain"
 	"github.com/cheapgo/cheap/internal/replay/peers"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // busyProfile is a CPU profile of this process, of some dozens of samples: the work has a length,
@@ -59,9 +60,7 @@ func TestExplainURL(t *testing.T) {
 			t.Fatalf("%s: exit code %d: %s", c.path, code, stderr.String())
 		}
 		var r explain.Report
-		if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal(stdout.Bytes(), &r))
 		if got := asked[len(asked)-1]; got != c.asked || r.Samples == 0 {
 			t.Errorf("%s: asked for %s, want %s; %d samples", c.path, got, c.asked, r.Samples)
 		}
@@ -82,13 +81,9 @@ func TestExplainBench(t *testing.T) {
 	t.Cleanup(func() { waysObjects, waysRounds = objects, rounds })
 	waysObjects, waysRounds = 1000, 1
 	var stdout bytes.Buffer
-	if err := waysCommand(t.Context(), &stdout); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, waysCommand(t.Context(), &stdout))
 	var ns map[string]float64
-	if err := json.Unmarshal(stdout.Bytes(), &ns); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(stdout.Bytes(), &ns))
 	for name := range explain.Stored.Ns {
 		if ns[name] <= 0 {
 			t.Errorf("%s: %v ns", name, ns[name])
@@ -116,9 +111,7 @@ func main() {
 }
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	t.Setenv("GOWORK", "off")
 	t.Chdir(dir)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/inspect/blackbox"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // makeCgroup makes a memory cgroup with a limit below the one of this process. It returns the file
@@ -104,9 +105,7 @@ func TestPostmortem(t *testing.T) {
 	match(t, postmortem(t, box+".previous is the box of a process before that has ended without Stop\n", box), `\n  ended    in order: it has called Stop\n`)
 	match(t, postmortem(t, "", box+".previous"), killed...)
 	var report blackbox.Report
-	if err := json.Unmarshal([]byte(postmortem(t, "", "-json", box+".previous")), &report); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal([]byte(postmortem(t, "", "-json", box+".previous")), &report))
 	if r := report.Last; report.State != blackbox.Ended || report.KilledSince != 1 || r.Container.Limit != limit || r.Libraries[0].Name != "server" || r.Libraries[0].Bytes < limit/2 {
 		t.Errorf("the report is %+v, %+v", report, r)
 	}
@@ -116,15 +115,11 @@ func TestPostmortem(t *testing.T) {
 // printed today.
 func TestPostmortemDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/tools.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## cheap postmortem\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	source, err := os.ReadFile("testdata/postmortem/main.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	blocks := regexp.MustCompile("(?ms)^```\\w+\n(.*?)^```$").FindAllStringSubmatch(section, -1)
 	if len(blocks) != 4 {
 		t.Fatalf("the section has %d blocks", len(blocks))

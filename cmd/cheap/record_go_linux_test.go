@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // goFiles are a module with a package that uses C, and one that does not.
@@ -59,9 +61,7 @@ func TestBeside(t *testing.T) {
 func recordGoIn(t *testing.T, module string, args ...string) (r *recordRun, names []string) {
 	t.Helper()
 	preloaded, err := library()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	command, _ := recordCommandLine(t, []string{"GOWORK=off", "GOFLAGS="},
 		append([]string{"-rate=1", "-library=" + preloaded, "-o=" + module + "/profiles/", "--"}, args...)...)
 	command.Dir = module
@@ -76,9 +76,7 @@ func recordGoIn(t *testing.T, module string, args ...string) (r *recordRun, name
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if err := os.Rename(module+"/profiles", t.TempDir()+"/profiles"); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Rename(module+"/profiles", t.TempDir()+"/profiles"))
 	return &recordRun{stdout.String(), stderr.String(), command.ProcessState.ExitCode(), ""}, names
 }
 
@@ -88,12 +86,8 @@ func TestRecordGo(t *testing.T) {
 	module := t.TempDir()
 	for name, text := range goFiles {
 		name = filepath.Join(module, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	r, names := recordGoIn(t, module, "go", "test", "./keeps", "./again/...", "./plain")
 	want := []string{"keeps.test-2.html", "keeps.test-2.pb.gz", "keeps.test-2.txt", "keeps.test.html", "keeps.test.pb.gz", "keeps.test.txt", "plain.test.txt"}
@@ -172,9 +166,7 @@ int main(int argc, char **argv) {
 			t.Errorf("code %d, want %d and %q in\n%s", r.code, c.code, c.want, r.stderr)
 		}
 		entries, err := os.ReadDir(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		var names []string
 		for _, e := range entries {
 			names = append(names, e.Name())

@@ -20,6 +20,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/internal/replay/trace"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var recordBuilds = flag.Bool("record.builds", false, "TestRecordLeak builds its program in ways for which the standard library is compiled again, too")
@@ -33,9 +34,7 @@ var recordedOnce = sync.OnceValues(func() (string, error) { return goBuild(filep
 func theRecorded(t *testing.T) string {
 	t.Helper()
 	path, err := recordedOnce()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return path
 }
 
@@ -114,9 +113,7 @@ func (r *recordRun) profile(t *testing.T) *profile.Profile {
 	}
 	defer f.Close()
 	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return p
 }
 
@@ -153,13 +150,9 @@ func sum(stacks map[string]int64, expression string) int64 {
 func readTrace(t *testing.T, file string) *trace.Trace {
 	t.Helper()
 	f, err := os.Open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	tr, err := trace.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return tr
 }

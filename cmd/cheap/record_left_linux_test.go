@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestRecordKilled kills a run, and another one lives. A third one writes the profile of the first, and removes what it has
@@ -19,9 +21,7 @@ func TestRecordKilled(t *testing.T) {
 	t.Parallel()
 	temporary := t.TempDir()
 	for _, name := range []string{"cheap-record-20260101", "cheap-record-notes"} { // of the user
-		if err := os.Mkdir(filepath.Join(temporary, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.Mkdir(filepath.Join(temporary, name), 0o700))
 	}
 	env := []string{"TMPDIR=" + temporary}
 	start := func() (command *exec.Cmd, stdout *lineWriter, out string) {
@@ -29,25 +29,19 @@ func TestRecordKilled(t *testing.T) {
 		stdout = new(lineWriter)
 		command.Stdout, command.Stderr = stdout, io.Discard
 		command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, command.Start())
 		t.Cleanup(func() { syscall.Kill(-command.Process.Pid, syscall.SIGKILL) })
 		stdout.waitFor(t, "ready\n")
 		return command, stdout, out
 	}
 	left := func(command *exec.Cmd) []string {
 		files, err := filepath.Glob(fmt.Sprintf("/dev/shm/cheap-record-%d-*", command.Process.Pid))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return files
 	}
 	folders := func() int {
 		all, err := os.ReadDir(temporary)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return len(all) - 2 // without those of the user
 	}
 

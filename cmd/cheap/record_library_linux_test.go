@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // buildLibrary makes a library.
@@ -31,9 +33,7 @@ func TestRecordLibrary(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	library := filepath.Join(folder, "made.so")
-	if err := os.WriteFile(library, []byte("in the place of what is made\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(library, []byte("in the place of what is made\n"), 0o600))
 	buildLibrary(t, library)
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("%v are left beside the library: %v", left, err)
@@ -48,18 +48,14 @@ func TestRecordLibrary(t *testing.T) {
 	}
 
 	text, err := os.ReadFile(library)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	at := bytes.Index(text, []byte("cmem_source"))
 	hash := regexp.MustCompile(`[0-9a-f]{64}\x00`).FindIndex(text)
 	if at < 0 || hash == nil {
 		t.Fatal("the library does not say of what it was made")
 	}
 	text[hash[0]] ^= 1
-	if err := os.WriteFile(library, text, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(library, text, 0o700))
 	r = recordEnv(t, nil, "-library", library, theRecorded(t), "leak")
 	if r.code != exitUsage || !strings.Contains(r.stderr, "is of another version of this command; make it again with cheap record -build\n") {
 		t.Errorf("a library of another version: code %d, %s", r.code, r.stderr)
@@ -81,9 +77,7 @@ func TestRecordMusl(t *testing.T) {
 		return // as there is no other compiler for musl
 	}
 	ofGlibc, err := library()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	folder := t.TempDir()
 	library, program := filepath.Join(folder, "musl.so"), filepath.Join(folder, "program")
 	buildLibrary(t, library, "CC=musl-gcc")

@@ -21,6 +21,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/replay/preload"
 	"github.com/cheapgo/cheap/internal/replay/trace"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestRecordLeak records a program that ends by os.Exit, in each way to build it.
@@ -264,9 +265,7 @@ func TestRecordSignals(t *testing.T) {
 		var stdout, stderr lineWriter
 		command.Stdout, command.Stderr = &stdout, &stderr
 		command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // no terminal
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, command.Start())
 		stdout.waitFor(t, "ready\n")
 		command.Process.Signal(c.signal)
 		command.Wait()
@@ -286,16 +285,12 @@ func TestRecordHTTP(t *testing.T) {
 	command, _ := recordCommandLine(t, nil, "-rate", "1", "-http", "localhost:0", theRecorded(t), "sleep")
 	var stdout, stderr lineWriter
 	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, command.Start())
 	address := stderr.waitFor(t, `cheap record: the figures are at (http://\S+/)\n`)[1]
 	stdout.waitFor(t, "ready\n")
 	get := func(path string) []byte {
 		answer, err := http.Get(address + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		defer answer.Body.Close()
 		body, err := io.ReadAll(answer.Body)
 		if err != nil || answer.StatusCode != http.StatusOK {
@@ -325,9 +320,7 @@ func TestRecordHammer(t *testing.T) {
 	command, out := recordCommandLine(t, nil, "-rate", "2048", "-trace", file, "-http", "localhost:0", theRecorded(t), "hammer")
 	var stderr lineWriter
 	command.Stderr = &stderr
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, command.Start())
 	address := stderr.waitFor(t, `cheap record: the figures are at (http://\S+/)\n`)[1]
 	reads := 0
 	for ; ; reads++ {
@@ -345,14 +338,10 @@ func TestRecordHammer(t *testing.T) {
 		t.Fatalf("%v after %d reads: %s", err, reads, &stderr)
 	}
 	f, err := os.Open(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	p, err := profile.Parse(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, l := range p.Location {
 		if l.Address != 0 && (l.Mapping == nil || l.Address < l.Mapping.Start || l.Address >= l.Mapping.Limit) {
 			t.Errorf("the address %#x is in no mapping", l.Address)
@@ -382,9 +371,7 @@ func TestRecordMistakes(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(idle, text, 0o777)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	static := filepath.Join(folder, "static")
 	build := exec.Command("go", "build", "-o", static, ".")
 	build.Dir = filepath.Join(folder, "src")
@@ -392,9 +379,7 @@ func TestRecordMistakes(t *testing.T) {
 		"src/go.mod": "module static\n", "src/main.go": "package main\n\nfunc main() {}\n", "script": "#!/bin/sh\n", "text": "text\n", "$ORIGIN/text": "",
 	} {
 		os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o777)
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o777); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o777))
 	}
 	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if text, err := build.CombinedOutput(); err != nil {

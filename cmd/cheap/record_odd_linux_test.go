@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestRecordLibraryOfGo records a program in C that loads a library in Go. Its runtime reads what
@@ -62,9 +64,7 @@ func grow() { C.grab(1000000) }
 func main() {}
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o666))
 	}
 	library, program := filepath.Join(folder, "library.so"), filepath.Join(folder, "program")
 	build := exec.Command("go", "build", "-buildmode=c-shared", "-o", library, ".")
@@ -90,9 +90,7 @@ func TestRecordNoReader(t *testing.T) {
 	folder := t.TempDir()
 	command, out := recordCommandLine(t, []string{"TMPDIR=" + folder}, theRecorded(t), "threads")
 	from, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	from.Close()
 	command.Stderr = to
 	command.Run()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
@@ -31,9 +32,7 @@ func TestRecordPage(t *testing.T) {
 		t.Error("there is a profile as well")
 	}
 	html, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	found := regexp.MustCompile(`(?s)<script type="application/json" id="data">(.*?)</script>`).FindSubmatch(html)
 	if found == nil {
 		t.Fatal("the page has no data")
@@ -43,9 +42,7 @@ func TestRecordPage(t *testing.T) {
 		Times  []float64
 		Stacks []struct{ F, V, A []int }
 	}
-	if err := json.Unmarshal(found[1], &data); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(found[1], &data))
 	if n := len(data.Times); n < 2 || data.Times[0] != 0 || data.Times[n-1] <= 0 {
 		t.Errorf("the moments are %v", data.Times)
 	}

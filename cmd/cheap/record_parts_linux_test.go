@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
@@ -22,9 +23,7 @@ func TestParts(t *testing.T) {
 		held[i] = 1
 	}
 	program, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	p := &parts{pid: os.Getpid(), program: program, isGo: true, live: func() (int64, int64, bool) { return 1 << 20, 0, true }, began: func() bool { return false }}
 	p.look()
 	runtime.KeepAlive(held)

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestRecordPid attaches to a program that was not started for it. A leak is named by its line.
@@ -36,9 +38,7 @@ func TestRecordPid(t *testing.T) {
 		input, _ := p.StdinPipe()
 		out, _ := p.StdoutPipe()
 		output := bufio.NewReader(out)
-		if err := p.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, p.Start())
 		says := func(from *bufio.Reader, want string) {
 			t.Helper()
 			if line, err := from.ReadString('\n'); !strings.HasPrefix(line, want) {
@@ -53,9 +53,7 @@ func TestRecordPid(t *testing.T) {
 		command, profile := recordCommandLine(t, nil, args...)
 		text, _ := command.StderrPipe()
 		stderr := bufio.NewReader(text)
-		if err := command.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, command.Start())
 		says(stderr, fmt.Sprintf("cheap record: counts what process %d, attached, allocates from now on, ", p.Process.Pid))
 		fmt.Fprintln(input, "leak")
 		says(output, "leaked\n")
@@ -108,15 +106,11 @@ func showPid(t *testing.T, program string) {
 	input, _ := p.StdinPipe()
 	var output, screens lineWriter
 	p.Stdout = &output
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, p.Start())
 	output.waitFor(t, "ready\n")
 	command := exec.CommandContext(untilDeadline(t), "cheap", "top", "-every", "100ms", "-pid", fmt.Sprint(p.Process.Pid))
 	command.Stdout, command.Stderr = &screens, &screens
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, command.Start())
 	screens.waitFor(t, `\n  calls       0 of malloc`)
 	fmt.Fprintln(input, "leak")
 	screens.waitFor(t, `(?s)(\n  calls       1,0\d\d of malloc and its like, .*){2}`)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestRecordRights refuses a program that gets other rights when it starts.
@@ -18,22 +20,14 @@ func TestRecordRights(t *testing.T) {
 	programs := []marked{{"/usr/bin/su", "is setuid, of the user 0"}, {"/usr/bin/chage", "is setgid, of the group "}}
 	if os.Getuid() == 0 { // to root these two are as any other, and root can make others
 		text, err := os.ReadFile(theRecorded(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		folder := t.TempDir()
 		programs = nil
 		for name, mode := range map[string]os.FileMode{"setuid": os.ModeSetuid | 0o755, "setgid": os.ModeSetgid | 0o755} {
 			path := filepath.Join(folder, name)
-			if err := os.WriteFile(path, text, 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chown(path, 1, 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chmod(path, mode); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, os.WriteFile(path, text, 0o755))
+			testcall.Must(t, os.Chown(path, 1, 1))
+			testcall.Must(t, os.Chmod(path, mode))
 			programs = append(programs, marked{path, "is " + name + ", of the "})
 		}
 	}

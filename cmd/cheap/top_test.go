@@ -11,15 +11,14 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // inspected starts a server with the page, and returns its address.
 func inspected(t *testing.T) string {
 	t.Helper()
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "shown-by-top"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	h.Malloc(1000)
 	mux := http.NewServeMux()
 	mux.Handle("/debug/cheap/", inspect.Handler(inspect.Options{Title: "inspected"}))

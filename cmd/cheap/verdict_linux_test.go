@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
@@ -64,18 +65,14 @@ func TestPlanted(t *testing.T) {
 	}
 	const doc = "../../docs/reference/figures.md"
 	text, err := os.ReadFile(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	page, updates := string(text), []string{}
 	var mu sync.Mutex                                                     // of updates
 	huge, _ := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled") // not there in a sandbox that has none
 	t.Run("programs", func(t *testing.T) {
 		for _, build := range []struct{ name, tags string }{{"cmem", ""}, {"without", "cheap_nocmem"}} {
 			program := filepath.Join(t.TempDir(), "planted")
-			if err := testchild.Build(program, nil, "-tags="+build.tags, "./testdata/planted"); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, testchild.Build(program, nil, "-tags="+build.tags, "./testdata/planted"))
 			for _, p := range plantedPrograms {
 				if p.name == "huge" && (len(huge) == 0 || strings.Contains(string(huge), "[never]")) {
 					continue
@@ -125,9 +122,7 @@ func TestPlanted(t *testing.T) {
 		if text, err = os.ReadFile(name); err == nil && *updateFollowed {
 			err = os.WriteFile(name, []byte(strings.NewReplacer(updates...).Replace(string(text))), 0o666)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 	}
 }
 

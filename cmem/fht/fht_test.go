@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func event(address uint64, kind uint64, thread uint64, size uint64) [2]uint64 {
@@ -98,21 +100,15 @@ func TestReader(t *testing.T) {
 func TestWriter(t *testing.T) {
 	var file bytes.Buffer
 	w, err := NewWriter(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, op := range []Op{
 		{Kind: Malloc, Slot: 0, Size: 300, Thread: 1}, {Kind: Aligned, AlignLog: 12, Slot: 1, Size: 5, Thread: 15}, {Kind: Free, Slot: 0},
 	} {
 		w.Write(op)
 	}
-	if err := w.Close(17); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, w.Close(17))
 	zip, err := gzip.NewReader(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	got, err := io.ReadAll(zip)
 	const want = "FHT1\x02\x03\x11" + "\x11\x00\xac\x02" + "\xf5\x01\x05\x80\x20" + "\x02\x00"
 	if err != nil || string(got) != want {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/google/pprof/profile"
 )
 
@@ -40,9 +41,7 @@ func TestProfile(t *testing.T) {
 		{C: []uintptr{0x5020}, Go: slices.Concat([]uintptr{threadName}, wordsOf("a thread of C")), Allocs: 1, AllocBytes: 4},
 	}
 	got, err := p.Profile(sites, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	// go tool pprof takes the first mapping for the program.
 	if got.Mapping[0].File != "/bin/program" {
 		t.Errorf("the first mapping is %v", got.Mapping[0])

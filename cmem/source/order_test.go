@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestOrder compares what the compiled files define and use with the list in internal.h: a file uses
@@ -20,23 +22,17 @@ func TestOrder(t *testing.T) {
 	t.Parallel()
 	var names []string
 	header, err := Files.ReadFile("internal.h")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, m := range regexp.MustCompile(`(?m)^//\t(\w+\.c) `).FindAllStringSubmatch(string(header), -1) {
 		names = append(names, m[1])
 	}
 	all, err := fs.Glob(Files, "*.c")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if sorted := slices.Sorted(slices.Values(names)); !slices.Equal(sorted, all) {
 		t.Fatalf("internal.h lists %v, and there are %v", sorted, all)
 	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, Files); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.CopyFS(dir, Files))
 	cc := strings.Fields(os.Getenv("CC"))
 	if len(cc) == 0 {
 		cc = []string{"gcc"}
@@ -72,14 +68,10 @@ func TestOrder(t *testing.T) {
 func symbols(t *testing.T, object string) (uses, defines []string) {
 	t.Helper()
 	f, err := elf.Open(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	all, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, s := range all {
 		switch {
 		case !strings.HasPrefix(s.Name, "cmem_") || elf.ST_TYPE(s.Info) == elf.STT_SECTION || elf.ST_TYPE(s.Info) == elf.STT_FILE:

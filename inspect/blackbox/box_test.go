@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
@@ -38,14 +39,10 @@ func inBubble(t *testing.T, o Options, f func(b *Box, c *container)) {
 		c := new(container)
 		c.limit.Store(100 * mib)
 		b, err := newBox(o, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		b.tasks.Go(b.run)
 		f(b, c)
-		if err := b.Stop(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, b.Stop())
 		if r, err := ReadReport(o.File); err != nil || r.State != Stopped || r.Damaged > 0 {
 			t.Errorf("%v, %+v", err, r)
 		}
@@ -122,9 +119,7 @@ func TestErr(t *testing.T) {
 		b.file.f, err = os.Open(good.Name()) // not for writing
 		bad := b.file.f
 		b.mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		time.Sleep(10 * time.Second)
 		if err := b.Err(); err == nil {
 			t.Error("no error")
@@ -137,9 +132,7 @@ func TestErr(t *testing.T) {
 		b.mu.Unlock()
 		bad.Close()
 		time.Sleep(10 * time.Second)
-		if err := b.Err(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, b.Err())
 	})
 }
 
@@ -147,18 +140,14 @@ func TestErr(t *testing.T) {
 func TestStart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "box")
 	b, err := Start(Options{File: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if _, err := Start(Options{File: path + "2"}); !errors.Is(err, ErrStarted) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(path + "2"); err == nil {
 		t.Error("the second Start has made a file")
 	}
-	if err := errors.Join(b.Record(), b.Err(), b.Stop(), b.Stop(), b.Record()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, errors.Join(b.Record(), b.Err(), b.Stop(), b.Stop(), b.Record()))
 	r, err := ReadReport(path)
 	if err != nil || r.State != Stopped {
 		t.Errorf("%v, %+v", err, r)
@@ -173,14 +162,9 @@ func TestStart(t *testing.T) {
 		t.Error(err)
 	}
 	for _, o := range []Options{{Every: -1}, {Every: time.Millisecond}, {Near: 90}, {Near: math.NaN()}} {
-		func() {
-			defer func() {
-				if _, is := recover().(*cheap.MisuseError); !is {
-					t.Errorf("%+v is taken", o)
-				}
-			}()
-			_, _ = Start(o)
-		}()
+		if _, is := testcall.Catch(func() { _, _ = Start(o) }).(*cheap.MisuseError); !is {
+			t.Errorf("%+v is taken", o)
+		}
 	}
 }
 
@@ -188,24 +172,18 @@ func TestStart(t *testing.T) {
 func TestHammer(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "box")
 	b, err := Start(Options{File: path, Every: leastEvery})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var wg sync.WaitGroup
 	for i := range 8 {
 		wg.Go(func() {
 			for range 50 {
-				if err := b.Record(); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, b.Record())
 				if r, err := ReadReport(path); err != nil || r.Last == nil {
 					t.Errorf("%v, %+v", err, r)
 				}
 			}
 			if i == 0 {
-				if err := b.Stop(); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, b.Stop())
 			}
 		})
 	}
@@ -250,16 +228,12 @@ func TestKill(t *testing.T) {
 		if err == nil {
 			err = cmd.Start()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		said := make([]byte, 5)
 		if _, err := out.Read(said); err != nil || !bytes.Equal(said, []byte("ready")) {
 			t.Fatalf("%s, %v", said, err)
 		}
-		if err := cmd.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, cmd.Process.Kill())
 		_ = cmd.Wait() // it was killed
 		r, err := ReadReport(path)
 		if err != nil || r.Last == nil || r.Last.Number < 100 || r.Damaged > 1 || r.State != Ended && r.State != Unknown {

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A tree has the files of cgroups, below a root of its own.
@@ -110,13 +112,9 @@ func TestCharge(t *testing.T) {
 // TestNoRegularFile has a named pipe in place of a box, and a box that names a device: neither is read.
 func TestNoRegularFile(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, syscall.Mkfifo(pipe, 0o600))
 	f, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that nobody waits for a writer
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	if _, err := ReadReport(pipe); !errors.Is(err, ErrNoBox) {
 		t.Errorf("a pipe: %v", err)

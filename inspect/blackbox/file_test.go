@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
@@ -21,18 +22,14 @@ func TestUpdate(t *testing.T) {
 	if !*update {
 		return
 	}
-	if err := os.WriteFile("testdata/version1.box", boxOf(t, 3), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile("testdata/version1.box", boxOf(t, 3), 0o666))
 }
 
 // mustCreate makes a box.
 func mustCreate(t *testing.T, path string) (*file, *Report) {
 	t.Helper()
 	f, before, err := create(path, aProcess)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return f, before
 }
 
@@ -54,9 +51,7 @@ func TestOverwrite(t *testing.T) {
 	}
 	write := func(r *Record) {
 		t.Helper()
-		if err := f.write(r); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, f.write(r))
 	}
 	write(aRecord(time.Now()))
 	write(aRecord(time.Now()))
@@ -118,13 +113,9 @@ func TestKeptAsIs(t *testing.T) {
 			if row.folder {
 				err = errors.Join(err, os.Mkdir(path+".previous", 0o700))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			f, before := mustCreate(t, path)
-			if err := errors.Join(f.write(aRecord(time.Now())), f.close()); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, errors.Join(f.write(aRecord(time.Now())), f.close()))
 			if (before != nil) != row.folder {
 				t.Errorf("the report of the process before is %+v", before)
 			}
@@ -149,13 +140,9 @@ func TestNotABox(t *testing.T) {
 	dir := t.TempDir()
 	text := bytes.Repeat([]byte("a file of somebody else\n"), 1000)
 	other := filepath.Join(dir, "other")
-	if err := os.WriteFile(other, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(other, text, 0o644))
 	link := filepath.Join(dir, "link")
-	if err := os.Symlink(other, link); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Symlink(other, link))
 	for _, row := range []struct{ path, want string }{
 		{other, "is no black box, and is not overwritten: "},
 		{link, "is a link"},
@@ -186,9 +173,7 @@ func TestPermissions(t *testing.T) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "box")
-	if err := os.WriteFile(path, boxOf(t, 1), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(path, boxOf(t, 1), 0o666))
 	f, _ := mustCreate(t, path)
 	defer f.close()
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
@@ -204,13 +189,9 @@ func TestUnderTheWriter(t *testing.T) {
 	defer f.close()
 	for i := range 20 {
 		if i%5 == 3 {
-			if err := os.Truncate(path, int64(i)*700); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, os.Truncate(path, int64(i)*700))
 		}
-		if err := f.write(aRecord(time.Now())); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, f.write(aRecord(time.Now())))
 		if r, err := ReadReport(path); err != nil || r.Last.Number != int64(i+1) || r.Process.PID != aProcess.PID || r.Damaged > 0 {
 			t.Fatalf("record %d: %v, %+v", i+1, err, r)
 		}
@@ -218,9 +199,7 @@ func TestUnderTheWriter(t *testing.T) {
 	if err := os.Remove(path); err != nil && runtime.GOOS != "windows" {
 		t.Fatal(err)
 	}
-	if err := f.write(aRecord(time.Now())); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, f.write(aRecord(time.Now())))
 }
 
 // TestOneProcess has a second process start with the path of the first.
@@ -237,9 +216,7 @@ func TestOneProcess(t *testing.T) {
 	if !testchild.Is() {
 		f, _ = mustCreate(t, path)
 		defer f.close()
-		if err := f.write(aRecord(time.Now())); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, f.write(aRecord(time.Now())))
 	}
 	out, status := testchild.Run(t, func() {
 		_, _, err := create(path, aProcess)
@@ -254,9 +231,7 @@ func TestOneProcess(t *testing.T) {
 	if status != 0 || !strings.Contains(out, "process 42 (server) writes") {
 		t.Errorf("%d: %s", status, out)
 	}
-	if err := f.write(aRecord(time.Now())); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, f.write(aRecord(time.Now())))
 	if r, err := ReadReport(path); err != nil || r.Last.Number != 2 {
 		t.Errorf("%v, %+v", err, r)
 	}
@@ -273,9 +248,7 @@ func errorText(err error) string {
 func TestFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "box")
 	f, _ := mustCreate(t, path)
-	if err := f.write(aRecord(time.Now())); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, f.write(aRecord(time.Now())))
 	good := f.f
 	var err error
 	if f.f, err = os.Open(path); err != nil { // not for writing
@@ -291,9 +264,7 @@ func TestFull(t *testing.T) {
 	if r, err := ReadReport(path); err != nil || r.Last.Number != 1 || r.Damaged != 0 {
 		t.Errorf("%v, %+v", err, r)
 	}
-	if err := f.write(aRecord(time.Now())); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, f.write(aRecord(time.Now())))
 	if r, err := ReadReport(path); err != nil || r.Last.Number != 2 {
 		t.Errorf("%v, %+v", err, r)
 	}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // aRecord is a record in which each field is set.
@@ -38,21 +40,13 @@ func boxOf(t *testing.T, records int) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "box")
 	f, _, err := create(path, aProcess)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for i := range records {
-		if err := f.write(aRecord(aProcess.Started.Add(time.Duration(i+1) * time.Second))); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, f.write(aRecord(aProcess.Started.Add(time.Duration(i+1)*time.Second))))
 	}
-	if err := f.close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, f.close())
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return b
 }
 
@@ -60,9 +54,7 @@ func boxOf(t *testing.T, records int) []byte {
 func lastNumber(t *testing.T, b []byte) int64 {
 	t.Helper()
 	r, err := decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if r.Last == nil {
 		return 0
 	}
@@ -174,21 +166,15 @@ func TestEachByte(t *testing.T) {
 // FuzzDecode reads whatever a file may have.
 func FuzzDecode(f *testing.F) {
 	head, err := encodeHead(aProcess)
-	if err != nil {
-		f.Fatal(err)
-	}
+	testcall.Must(f, err)
 	slot, err := appendSlot(nil, aRecord(aProcess.Started))
-	if err != nil {
-		f.Fatal(err)
-	}
+	testcall.Must(f, err)
 	f.Add(append(append(head, make([]byte, headSize-len(head))...), slot...))
 	f.Add(head)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if r, err := decode(b); err == nil {
 			r.State = Ended
-			if err := r.WriteText(&strings.Builder{}); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, r.WriteText(&strings.Builder{}))
 			if r.Last != nil {
 				r.Last.Line()
 			}
@@ -199,9 +185,7 @@ func FuzzDecode(f *testing.F) {
 // TestOtherVersions reads a file that version 1 has written, and refuses what no version has.
 func TestOtherVersions(t *testing.T) {
 	r, err := ReadReport("testdata/version1.box")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	want := aRecord(aProcess.Started.Add(3 * time.Second))
 	want.Number = 3
 	if r.Last.Time = want.Time; !reflect.DeepEqual(r.Last, want) || r.Process.Program != "server" {
@@ -249,9 +233,7 @@ func TestTooLong(t *testing.T) {
 			t.Fatal(len(b), err)
 		}
 		var got Record
-		if err := json.Unmarshal(opened(b), &got); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal(opened(b), &got))
 		if got.Verdict == "" || len(got.Parts) == 0 || got.Parts[0].Name != "C, in use" || len(got.C) == 0 || got.C[0].Calls[0] != "sqlite3Malloc" {
 			t.Errorf("with %d of each, %d bytes are left: %s", n, len(b), opened(b))
 		}

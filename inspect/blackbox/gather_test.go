@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 	"github.com/cheapgo/cheap/own"
 )
@@ -55,14 +56,10 @@ func TestRecord(t *testing.T) {
 	own.SetLeakLevel("pictures", own.LeaksAll)
 	var memory [16]byte
 	h := new(own.Handle[unsafe.Pointer])
-	if err := makesOwners(pool, h, unsafe.Pointer(&memory)); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, makesOwners(pool, h, unsafe.Pointer(&memory)))
 	defer h.Close()
 	heap, err := cheap.NewHeap(cheap.HeapOptions{Name: "pages"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer heap.DestroyAll()
 	makesBlocks(heap)
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/cheaptest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // plainAllocator hides the optional methods of an allocator.
@@ -19,9 +20,7 @@ type plainAllocator struct{ cheap.Allocator }
 func TestAllocator(t *testing.T) {
 	heap := func(t testing.TB) *cheap.Heap {
 		h, err := cheap.NewHeap(cheap.HeapOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return h
 	}
 	g := cheaptest.Guarantees{Concurrent: true, Reuses: true, CountsLive: true, DetectsMisuse: true, Align: 16}
@@ -57,17 +56,12 @@ func release(a cheap.Allocator, p unsafe.Pointer) { a.Free(p) }
 // panics returns what f panics with as text.
 func panics(t *testing.T, f func()) (text string) {
 	t.Helper()
-	defer func() {
-		e, ok := recover().(*cheap.MisuseError)
-		if !ok {
-			t.Helper()
-			t.Error("no MisuseError")
-			return
-		}
-		text = e.Error()
-	}()
-	f()
-	return ""
+	e, ok := testcall.Catch(f).(*cheap.MisuseError)
+	if !ok {
+		t.Error("no MisuseError")
+		return ""
+	}
+	return e.Error()
 }
 
 func mustSay(t *testing.T, text string, words ...string) {
@@ -90,7 +84,7 @@ func TestAssertSize(t *testing.T) {
 	a.AssertSize(f, 0)
 	mustFail(t, f.failed, "leaktest: 160 bytes are allocated, want 0:\n"+
 		"1 block of 100 bytes, allocated by\ngithub.com/cheapgo/cheap/inspect/leaktest.buffer\n",
-		"1 block of 50 bytes, allocated by\n", "allocator_test.go:87\n", "1 block of 10 bytes, allocated by\ngithub.com/cheapgo/cheap/inspect/leaktest.TestAssertSize\n")
+		"1 block of 50 bytes, allocated by\n", "allocator_test.go:81\n", "1 block of 10 bytes, allocated by\ngithub.com/cheapgo/cheap/inspect/leaktest.TestAssertSize\n")
 	a.Free(p)
 	a.Free(q)
 	f.failed = nil
@@ -112,7 +106,7 @@ func TestAssertSizeListsFew(t *testing.T) {
 	a := NewAllocator(cheap.Default())
 	var all []unsafe.Pointer
 	for n := 32; n < 64; n++ {
-		below(n, func() { all = append(all, a.Malloc(n)) })
+		testcall.Site(n, func() { all = append(all, a.Malloc(n)) })
 	}
 	f := new(fake)
 	a.AssertSize(f, 0)
@@ -121,23 +115,6 @@ func TestAssertSizeListsFew(t *testing.T) {
 		a.Free(p)
 	}
 }
-
-func below(n int, f func()) {
-	switch {
-	case n == 1:
-		f()
-	case n&1 == 0:
-		left(n>>1, f)
-	default:
-		right(n>>1, f)
-	}
-}
-
-//go:noinline
-func left(n int, f func()) { below(n, f) }
-
-//go:noinline
-func right(n int, f func()) { below(n, f) }
 
 // TestAllocatorNamesBothStacks frees twice, in places that differ.
 func TestAllocatorNamesBothStacks(t *testing.T) {
@@ -204,9 +181,7 @@ func (k *keeping) Free(p unsafe.Pointer) { k.freed = append(k.freed, p) }
 // TestAllocatorWithoutMemory asks for more than there is.
 func TestAllocatorWithoutMemory(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Limit: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, inner := range []cheap.Allocator{h, plainAllocator{h}} {
 		a := NewAllocator(inner)
 		for _, size := range []int{1 << 30, math.MaxInt, math.MaxInt - border, math.MaxInt - border + 1} {
@@ -233,7 +208,5 @@ func TestAllocatorWithoutMemory(t *testing.T) {
 	} {
 		mustSay(t, panics(t, f), "cheap: leaktest.")
 	}
-	if err := h.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, h.Destroy())
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
@@ -210,10 +211,7 @@ func TestCheckC(t *testing.T) {
 	if len(checks.names) != 0 {
 		t.Errorf("%q are checked in the end", checks.names)
 	}
-	defer func() {
-		if v, _ := recover().(string); !strings.Contains(v, "leaktest: Runs: a negative number") {
-			t.Error(v)
-		}
-	}()
-	Runs(-1)
+	if v, _ := testcall.Catch(func() { Runs(-1) }).(string); !strings.Contains(v, "leaktest: Runs: a negative number") {
+		t.Error(v)
+	}
 }

@@ -184,16 +184,12 @@ func TestOptions(t *testing.T) {
 	mustFail(t, checked(keep, IgnorePool("test.Conn")))
 	closeKept()
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "test.Heap"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	leave := func(*fake) { h.Malloc(100) }
 	mustFail(t, checked(leave), "leaktest: heap test.Heap: 1 live block more than before, of 112 bytes")
 	mustFail(t, checked(leave, IgnoreHeap("test.*")))
 	mustFail(t, checked(func(*fake) { h.Free(h.Malloc(100)) }))
-	if err := h.DestroyAll(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.DestroyAll())
 	a := pace.NewAccount(pace.AccountOptions{Name: "test.Account"})
 	defer a.Close()
 	take := func(*fake) {
@@ -204,12 +200,10 @@ func TestOptions(t *testing.T) {
 	mustFail(t, checked(take), "leaktest: account test.Account: 1000 bytes more than before")
 	mustFail(t, checked(take, IgnoreAccount("test.Account")))
 	mustFail(t, checked(func(*fake) { a.Remove(2000) }))
-	defer func() {
-		if v := fmt.Sprint(recover()); !strings.Contains(v, `IgnorePool: the pattern "[" is malformed`) {
-			t.Error(v)
-		}
-	}()
-	checked(drop, IgnorePool("["))
+	v := fmt.Sprint(testcall.Catch(func() { checked(drop, IgnorePool("[")) }))
+	if !strings.Contains(v, `IgnorePool: the pattern "[" is malformed`) {
+		t.Error(v)
+	}
 }
 
 // TestCheckMemory has blocks that need no Close, arenas of the pool, and a group.
@@ -320,20 +314,15 @@ func TestForgotten(t *testing.T) {
 
 // TestCollect waits for what is dropped.
 func TestCollect(t *testing.T) {
-	done := make(chan bool)
-	go func() {
+	testcall.Aside(func() {
 		for range 1000 {
 			open(conns)
 		}
-		close(done)
-	}()
-	<-done
+	})
 	Collect(t)
 	if n := conns.Stats().Live; n != 0 {
 		t.Errorf("%d are open", n)
 	}
-	if err := conns.CloseWait(context.Background()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, conns.CloseWait(context.Background()))
 	conns = newPool("test.Conn")
 }

@@ -9,23 +9,20 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var publish = sync.OnceFunc(func() { Publish("cheap") })
 
 func TestPublish(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "published"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.DestroyAll()
 	h.Malloc(100)
 	h.Malloc(100)
 	publish() // again with -count would panic
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(expvar.Get("cheap").String()), &all); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal([]byte(expvar.Get("cheap").String()), &all))
 	for _, m := range inspect.Metrics() {
 		if len(m.Labels) > 0 || strings.HasPrefix(m.Name, "cheap_cmem_") {
 			continue // there may be none
@@ -39,9 +36,7 @@ func TestPublish(t *testing.T) {
 		Heap  string
 		Value float64
 	}
-	if err := json.Unmarshal(all["cheap_heap_blocks"], &heaps); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(all["cheap_heap_blocks"], &heaps))
 	found := 0
 	for _, x := range heaps {
 		if x.Heap == "published" {

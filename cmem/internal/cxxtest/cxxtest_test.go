@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap/cmem"
 	"github.com/cheapgo/cheap/cmem/internal/cxxtest"
 	"github.com/cheapgo/cheap/cmem/internal/hammer"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var long = flag.Duration("cmem.long", 0, "how long TestHammer runs; 0 is some thousand steps")
@@ -165,9 +166,7 @@ func TestLibrary(t *testing.T) {
 		return
 	}
 	cxx, err := exec.Command("go", "env", "CXX").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, arrays := range []string{"-UCXXTEST_ARRAYS", "-DCXXTEST_ARRAYS"} {
 		library := filepath.Join(t.TempDir(), "library.so")
 		args := append(strings.Fields(string(cxx)), "-std=c++17", "-shared", "-fPIC", arrays, "-o", library, "testdata/library.cc")

@@ -43,20 +43,14 @@ func TestAll(t *testing.T) {
 		var first *link
 		for range chain {
 			first = &link{next: first}
-			if err := first.owner.Own(p, unsafe.Pointer(&x), 100); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, first.owner.Own(p, unsafe.Pointer(&x), 100))
 			runtime.SetFinalizer(first, func(*link) {})
 		}
 		for range alone {
-			if err := new(link).owner.Own(p, unsafe.Pointer(&x), 100); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, new(link).owner.Own(p, unsafe.Pointer(&x), 100))
 		}
 	})
-	if err := All(context.Background()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, All(context.Background()))
 	if st := p.Stats(); st.Live != 0 || released != chain+alone {
 		t.Errorf("%d live, %d released", st.Live, released)
 	}
@@ -67,13 +61,9 @@ func TestAllWithDrain(t *testing.T) {
 	var queue own.Queue
 	p := own.NewPool(own.Options{Name: "drain.Pool", Release: func(any, []uintptr) error { return nil }, Run: queue.Run()})
 	var o own.Handle[unsafe.Pointer]
-	if err := o.Own(p, unsafe.Pointer(&x), 100); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, o.Own(p, unsafe.Pointer(&x), 100))
 	o.Close()
-	if err := All(context.Background()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, All(context.Background()))
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if err := All(ctx); !errors.Is(err, context.Canceled) {

@@ -5,19 +5,17 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestLibrary reads the library, which is the one that its licences and its recipe are for.
 func TestLibrary(t *testing.T) {
 	library := Library()
 	b, err := os.ReadFile("echarts/package.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var recipe struct{ Dependencies map[string]string }
-	if err := json.Unmarshal(b, &recipe); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(b, &recipe))
 	banner, _, _ := strings.Cut(library, "*/")
 	if want := "Apache ECharts " + recipe.Dependencies["echarts"] + ","; !strings.Contains(banner, want) {
 		t.Errorf("the library says %q, the recipe %q", banner, want)

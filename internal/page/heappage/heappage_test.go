@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // recording has a program with names that are no HTML.
@@ -28,9 +30,7 @@ func recording() *Recording {
 func written(t *testing.T, r *Recording) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := r.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, r.Write(&b))
 	return b.String()
 }
 
@@ -70,9 +70,7 @@ func TestWrite(t *testing.T) {
 	}
 	text := dataText(t, page)
 	var d data
-	if err := json.Unmarshal([]byte(text), &d); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal([]byte(text), &d))
 	got := fmt.Sprint(d.Times, d.Points, d.Series)
 	if want := "[0 1 2] [0 1] [[2 5242880] [0 1048576] [1 3]]"; got != want {
 		t.Errorf("the data are %s, want %s", got, want)

@@ -11,15 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // build builds a small program with these flags, and returns its name.
 func build(t *testing.T, program string, flags ...string) string {
 	t.Helper()
 	source := filepath.Join(t.TempDir(), "main.go")
-	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(source, []byte("package main\n\nfunc main() { println(1) }\n"), 0o666))
 	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", program}, flags, []string{source})...)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "CGO_ENABLED=0", "GOFLAGS=", "GOWORK=off")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -33,14 +33,10 @@ func TestDebugFile(t *testing.T) {
 	t.Parallel()
 	debug := t.TempDir()
 	folder := filepath.Join(debug, ".build-id", "12")
-	if err := os.MkdirAll(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.MkdirAll(folder, 0o777))
 	program := build(t, filepath.Join(t.TempDir(), "main"), "-ldflags=-s -B=0x123456")
 	whole, err := Read(build(t, filepath.Join(folder, "3456.debug"), "-ldflags=-B=0x123456"), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if none, err := read(program, true, t.TempDir()); err != nil || len(none.functions) != 0 {
 		t.Fatalf("%d functions without the file; %v", len(none.functions), err)
 	}
@@ -55,23 +51,17 @@ func TestRead(t *testing.T) {
 	t.Parallel()
 	program := build(t, filepath.Join(t.TempDir(), "main"))
 	f, err := elf.Open(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	all, err := f.Symbols()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	const name = "main.main"
 	at := Value(all, name)
 	if at == 0 || Value(all, "no such symbol") != 0 {
 		t.Fatalf("%#x", at)
 	}
 	table, err := Read(program, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, l := range table.Loads {
 		if at < l.Vaddr || at >= l.Vaddr+l.Filesz {
 			continue
@@ -84,9 +74,7 @@ func TestRead(t *testing.T) {
 			t.Errorf("%q before its beginning", got)
 		}
 		without, err := Read(program, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if got := without.At(offset + 1); got != "" {
 			t.Errorf("%q, without the functions of Go", got)
 		}

@@ -6,6 +6,7 @@ package testcall
 
 import (
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -36,6 +37,38 @@ func Deep(n int, f func()) {
 		f()
 	}
 	runtime.KeepAlive(&page)
+}
+
+// Site calls f by one of many stacks, which the bits of n below the highest choose, the lowest first.
+func Site(n int, f func()) {
+	switch {
+	case n <= 1:
+		f()
+	case n&1 == 0:
+		even(n>>1, f)
+	default:
+		odd(n>>1, f)
+	}
+}
+
+//go:noinline
+func even(n int, f func()) { Site(n, f) }
+
+//go:noinline
+func odd(n int, f func()) { Site(n, f) }
+
+// SiteOf returns the n of a stack that Site has made, from the names of its functions, innermost first.
+func SiteOf(functions []string) int {
+	n := 1
+	for _, name := range functions {
+		switch {
+		case strings.HasSuffix(name, "testcall.even"):
+			n <<= 1
+		case strings.HasSuffix(name, "testcall.odd"):
+			n = n<<1 + 1
+		}
+	}
+	return n
 }
 
 // Must ends the test if err is not nil. Only the goroutine of the test calls it.

@@ -163,14 +163,9 @@ func TestWrong(t *testing.T) {
 		"arg":  func() { o := new(object); AddCleanup(o, func(*object) {}, o) },
 		"arg2": func() { o := new(object); AddCleanup(o, func(**object) {}, &o.next) },
 	} {
-		func() {
-			defer func() {
-				if v, ok := recover().(string); !ok || !strings.HasPrefix(v, "gcwatch: ptr is ") {
-					t.Errorf("%s: %v", name, v)
-				}
-			}()
-			f()
-		}()
+		if v, ok := testcall.Catch(f).(string); !ok || !strings.HasPrefix(v, "gcwatch: ptr is ") {
+			t.Errorf("%s: %v", name, v)
+		}
 	}
 	if n := count(); n != 0 {
 		t.Errorf("%d functions wait", n)

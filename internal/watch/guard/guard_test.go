@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/sample"
 )
 
@@ -87,9 +88,7 @@ func TestTable(t *testing.T) {
 		t.Fatal("a block cannot be freed")
 	}
 	table, err := ReadTable(bytes.NewReader(late))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, w := range []struct {
 		p, size uintptr
 		live    bool
@@ -169,9 +168,7 @@ func TestTableEarlier(t *testing.T) {
 		free(q, size)
 	}
 	table, err := ReadTable(bytes.NewReader(shared))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, at := range []uintptr{p - 1, p, p + 63, p + 64} {
 		want := at >= p && at < p+64
 		b, earlier, ok := table.Find(at)
@@ -194,13 +191,9 @@ func TestTableEarlier(t *testing.T) {
 // TestPlaceSize asks for blocks that no slot holds.
 func TestPlaceSize(t *testing.T) {
 	for _, size := range []uintptr{0, Largest + 1, ^uintptr(0)} {
-		func() {
-			defer func() {
-				if text, _ := recover().(string); !strings.HasPrefix(text, "cheap: guard.Place: size is 0x") {
-					t.Errorf("%d bytes: %q", size, text)
-				}
-			}()
-			Place(size, 1, 0, false)
-		}()
+		text, _ := testcall.Catch(func() { Place(size, 1, 0, false) }).(string)
+		if !strings.HasPrefix(text, "cheap: guard.Place: size is 0x") {
+			t.Errorf("%d bytes: %q", size, text)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
@@ -16,13 +17,9 @@ import (
 func TestUnread(t *testing.T) {
 	t.Parallel()
 	text, err := unix.Mmap(-1, 0, 1<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer func() {
-		if err := unix.Munmap(text); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, unix.Munmap(text))
 	}()
 	text[0] = 1
 	at := uint64(uintptr(unsafe.Pointer(unsafe.SliceData(text)))) // only the number is used
@@ -59,13 +56,9 @@ func TestBlocksAmongOthers(t *testing.T) {
 	page := unix.Getpagesize()
 	const pages = 2000
 	text, err := unix.Mmap(-1, 0, pages*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer func() {
-		if err := unix.Munmap(text); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, unix.Munmap(text))
 	}()
 	if err := unix.Madvise(text, unix.MADV_NOHUGEPAGE); err != nil && err != unix.EINVAL { // no such kernel
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestReadSelf reads this process, with and without mappings.
@@ -76,12 +77,8 @@ func TestCgroup(t *testing.T) {
 		root := t.TempDir()
 		for name, text := range row.files {
 			name = filepath.Join(root, name)
-			if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+			testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 		}
 		got := openCgroups(root).read()
 		if (got.Unread == nil) != got.Known {

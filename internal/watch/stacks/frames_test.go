@@ -10,24 +10,6 @@ import (
 	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
-//go:noinline
-func left(n int, f func()) { below(n, f) }
-
-//go:noinline
-func right(n int, f func()) { below(n, f) }
-
-// below calls f through functions that the bits of n choose.
-func below(n int, f func()) {
-	switch {
-	case n == 1:
-		f()
-	case n&1 == 0:
-		left(n>>1, f)
-	default:
-		right(n>>1, f)
-	}
-}
-
 // TestFrames compares with runtime.Callers: each return address is there, in the same
 // order, and stacks that differ have addresses that differ.
 func TestFrames(t *testing.T) {
@@ -35,7 +17,7 @@ func TestFrames(t *testing.T) {
 	seen := map[[MostFrames]uintptr]int{}
 	for n := 1 << 4; n < 1<<6; n++ {
 		for range 2 { // in the second round all are known
-			below(n, func() {
+			testcall.Site(n, func() {
 				var pcs [MostFrames]uintptr
 				got := Frames(&pcs)
 				if !has {
@@ -113,9 +95,7 @@ func TestFramesWhileStacksMove(t *testing.T) {
 	}
 	for range 4 {
 		runtime.GC()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, <-done)
 	}
 }
 

@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
@@ -109,9 +110,7 @@ type process struct {
 func start(t *testing.T, mode string) *process {
 	t.Helper()
 	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return startAs(t, path, mode)
 }
 
@@ -123,9 +122,7 @@ func startAs(t *testing.T, command ...string) *process {
 	p.input, _ = p.StdinPipe()
 	out, _ := p.StdoutPipe()
 	p.output = bufio.NewReader(out)
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, p.Start())
 	t.Cleanup(func() { p.Process.Kill(); p.Wait() })
 	if line, err := p.output.ReadString('\n'); line != "ready\n" {
 		t.Fatal(line, err)
@@ -179,18 +176,12 @@ func (p *process) files() (all []string) {
 func (p *process) attach(t *testing.T) *shared.File {
 	t.Helper()
 	path, err := library()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	testwait.Until(t, "the last one has ended", func() bool { return p.helpers() == 0 })
 	target, err := Open(p.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	file, err := target.Load(path, 1<<10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return file
 }
 
@@ -199,9 +190,7 @@ func end(t *testing.T, file *shared.File) {
 	if left, err := file.Detach(time.Minute); err != nil || left != 0 {
 		t.Fatalf("%d slots are left: %v", left, err)
 	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, file.Close())
 }
 
 // TestHammer attaches and detaches, again and again, while the threads of the program allocate, fork, get signals, and collect
@@ -214,9 +203,7 @@ func TestHammer(t *testing.T) {
 			n++
 			file := p.attach(t)
 			was, err := file.Counts()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			testwait.Until(t, "calls are counted", func() bool {
 				file.Beat()
 				is, err := file.Counts()
@@ -271,23 +258,17 @@ func TestRefused(t *testing.T) {
 		if _, err := c.StdinPipe(); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Start(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, c.Start())
 		t.Cleanup(func() { c.Process.Kill(); c.Wait() })
 		return c
 	}
 	traced, stopped := start(t, "calls"), start(t, "calls")
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	if err := unix.PtraceSeize(traced.Process.Pid); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, unix.PtraceSeize(traced.Process.Pid))
 	stopped.Process.Signal(syscall.SIGSTOP)
 	zombie := exec.Command("/bin/true")
-	if err := zombie.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, zombie.Start())
 	t.Cleanup(func() { zombie.Wait() })
 	isState := func(pid int, state string) func() bool {
 		return func() bool {
@@ -298,9 +279,7 @@ func TestRefused(t *testing.T) {
 	testwait.Until(t, "it is a zombie", isState(zombie.Process.Pid, "Z"))
 	testwait.Until(t, "it is stopped", isState(stopped.Process.Pid, "T"))
 	limited := start(t, "calls")
-	if err := unix.Prlimit(limited.Process.Pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: 10 << 30, Max: 10 << 30}, nil); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, unix.Prlimit(limited.Process.Pid, unix.RLIMIT_AS, &unix.Rlimit{Cur: 10 << 30, Max: 10 << 30}, nil))
 	cat := run(exec.Command("/bin/cat"))
 	testwait.Until(t, "cat has its libraries", func() bool {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cat.Process.Pid))
@@ -332,9 +311,7 @@ func TestRefused(t *testing.T) {
 // TestKilled kills commands at moments of all kinds. The program goes on, and has its slots and signals back.
 func TestKilled(t *testing.T) {
 	path, err := library()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for range (*kills + Most - 1) / Most {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
@@ -377,9 +354,7 @@ func TestEstimate(t *testing.T) {
 			t.Fatal(line, err)
 		}
 		c, err := file.Counts()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if wrong := math.Abs(float64(c.Live - leaked)); wrong > sigmas*float64(c.LiveError)+50_000 || c.LiveError > leaked/10 {
 			t.Errorf("%d in use, give or take %d, want %d", c.Live, c.LiveError, leaked)
 		}
@@ -403,9 +378,7 @@ func TestForbidden(t *testing.T) {
 	if err == nil {
 		err = os.WriteFile(self, text, 0o755)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	c := exec.Command(self, "open", fmt.Sprint(p.Process.Pid))
 	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	c.Dir = "/"
@@ -433,9 +406,7 @@ func TestLinked(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	p := startAs(t, "env", "LD_LIBRARY_PATH="+at, path, "calls")
 	end(t, p.attach(t))
 	p.end(t)
@@ -446,13 +417,9 @@ func TestExec(t *testing.T) {
 	t.Parallel()
 	p := start(t, "calls")
 	path, err := library()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	target, err := Open(p.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	fmt.Fprintln(p.input, "exec")
 	if line, err := p.output.ReadString('\n'); line != "ready\n" {
 		t.Fatal(line, err)
@@ -479,18 +446,12 @@ func TestLate(t *testing.T) {
 	if err == nil {
 		err = unix.Mkfifo(fifo, 0o600)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	fmt.Fprintln(p.input, "load", busy)
 	wait, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns when the other end has been opened
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	target, err := Open(p.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer func(was time.Duration) { loadPatience = was }(loadPatience)
 	loadPatience = time.Second / 10
 	if _, err := target.Load(path, 1<<10); err == nil || !strings.Contains(err.Error(), "has not loaded the library: it is busy") {
@@ -516,9 +477,7 @@ func TestEnded(t *testing.T) {
 	p := start(t, "calls")
 	_, all := sleepers(t, p)
 	x, err := seize(all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	p.Process.Kill()
 	if err := x.release(); err == nil {
 		t.Fatal("the thread goes on")
@@ -533,14 +492,10 @@ func TestBeginsAgain(t *testing.T) {
 	p := start(t, "calls")
 	target, all := sleepers(t, p)
 	x, err := seize(all[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	back := x.saved
 	back.Rip -= syscallSize
-	if err := unix.PtraceSetRegs(x.tid, &back); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, unix.PtraceSetRegs(x.tid, &back))
 	found, err := target.sleepers()
 	if wrong := x.release(); err != nil || wrong != nil {
 		t.Fatal(err, wrong)
@@ -556,9 +511,7 @@ func TestBeginsAgain(t *testing.T) {
 // sleepers returns threads of a process that may be taken, all by the thread of this test.
 func sleepers(t *testing.T, p *process) (*Target, []*sleeper) {
 	target, err := Open(p.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	runtime.LockOSThread()
 	t.Cleanup(runtime.UnlockOSThread)
 	all, err := target.sleepers()

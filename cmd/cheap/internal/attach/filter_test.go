@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,9 +59,7 @@ func TestMayEnd(t *testing.T) {
 func TestFiltered(t *testing.T) {
 	t.Parallel()
 	path, err := program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, nr := range []int{unix.SYS_REBOOT, unix.SYS_MEMFD_CREATE} {
 		p := startAs(t, "/proc/self/exe", "filter", fmt.Sprint(nr), path, "calls")
 		if nr == unix.SYS_REBOOT && os.Getuid() == 0 {

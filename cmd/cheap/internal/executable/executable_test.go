@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/cmem/heapprofile"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // callers returns the return addresses of its callers, through functions that are inlined.
@@ -31,13 +32,9 @@ func sorted(pcs *[]uintptr) {
 // TestFrames compares the functions of this program with those that the runtime finds.
 func TestFrames(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	file, err := elf.Open(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	f := &Program{Path: self}
 	f.readGo(file)
 	file.Close()

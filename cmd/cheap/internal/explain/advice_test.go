@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // checkLink looks for the heading that a link of advice leads to.
@@ -20,9 +22,7 @@ func checkLink(t *testing.T, link string) {
 	t.Helper()
 	file, title, _ := strings.Cut(link, "#")
 	text, err := os.ReadFile("../../../../" + file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if !hasTitle(string(text), title) {
 		t.Errorf("%s has no title %s", file, title)
 	}
@@ -121,12 +121,8 @@ func TestAdviceOfLittle(t *testing.T) {
 func TestOpenAdvice(t *testing.T) {
 	r := New(aProfile(map[string]int64{"malloc" + entry + called: 10, "main.main": 10}), "test", Calibration{}, Stored, true, 0)
 	var text, page strings.Builder
-	if err := r.Text(&text); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Page(&page, ""); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, r.Text(&text))
+	testcall.Must(t, r.Page(&page, ""))
 	for _, got := range []string{text.String(), page.String()} {
 		if !strings.Contains(got, "The most of it, 50%, is below main.f C.work.") || strings.Contains(got, "then about") || strings.Contains(got, "Expected from") {
 			t.Errorf("%s", got)
@@ -172,9 +168,7 @@ func TestOurs(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if count[true] < 30 || count[false] < 30 {
 		t.Errorf("%d packages are ours, %d are not", count[true], count[false])
 	}

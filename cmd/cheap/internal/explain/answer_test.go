@@ -3,6 +3,8 @@ package explain
 import (
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestAnswer has reports with advice, with advice whose gain is open, with none, and without samples.
@@ -39,12 +41,8 @@ func TestTooFew(t *testing.T) {
 		warn bool
 	}{{few, true}, {many, false}} {
 		var text, page strings.Builder
-		if err := test.r.Text(&text); err != nil {
-			t.Fatal(err)
-		}
-		if err := test.r.Page(&page, ""); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, test.r.Text(&text))
+		testcall.Must(t, test.r.Page(&page, ""))
 		for name, b := range map[string]string{"text": text.String(), "page": page.String()} {
 			if got := strings.Contains(b, "Too few samples: there are 110, and from 336 on"); got != test.warn {
 				t.Errorf("the %s warns: %v, want %v", name, got, test.warn)

@@ -14,6 +14,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // The programs of testdata/known have shares that are known by construction. The programs
@@ -42,12 +44,8 @@ func knownPrograms(t *testing.T) (built *Program, plain string) {
 	t.Helper()
 	dir, out := t.TempDir(), t.TempDir()
 	source := os.DirFS(filepath.Join("testdata", "known"))
-	if err := os.CopyFS(dir, source); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module known\n\ngo 1.24\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.CopyFS(dir, source))
+	testcall.Must(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module known\n\ngo 1.24\n"), 0o644))
 	plain = filepath.Join(out, "plain.exe")
 	build := exec.Command("go", "build", "-o", plain, ".")
 	build.Dir = dir
@@ -56,9 +54,7 @@ func knownPrograms(t *testing.T) (built *Program, plain string) {
 	}
 	t.Chdir(dir)
 	built, err := Build(t.Context(), []string{"."}, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if !built.CallsC {
 		t.Error("the program calls C, and that is not known")
 	}
@@ -76,9 +72,7 @@ func known(t *testing.T, program, scene string) map[string]float64 {
 		t.Fatalf("%s: %v", scene, err)
 	}
 	var truth map[string]float64
-	if err := json.Unmarshal(text, &truth); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(text, &truth))
 	return truth
 }
 
@@ -118,13 +112,9 @@ func TestKnownShares(t *testing.T) {
 			}
 			program, plain := knownPrograms(t)
 			calibrator, err := BuildCalibrator(t.Context(), ".", t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			cal, err := Calibrate(t.Context(), calibrator)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			for _, scene := range list {
 				t.Run(scene, func(t *testing.T) { testScene(t, program, plain, scene, cal) })
 			}
@@ -189,9 +179,7 @@ func profileKnown(t *testing.T, plain, scene string, cal Calibration) *Report {
 		t.Fatal(err)
 	}
 	p, err := Read(data)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return New(p, scene, cal, Stored, false, 0)
 }
 
@@ -207,23 +195,15 @@ func TestKnownByPerf(t *testing.T) {
 	source := filepath.Join(runtime.GOROOT(), "misc", "cgo", "gmp")
 	for file, to := range map[string]string{"gmp.go": "gmp", "pi.go": "pi"} {
 		text, err := os.ReadFile(filepath.Join(source, file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		changed := strings.NewReplacer("//go:build ignore", "", `big "."`, `big "known/gmp"`, "i >= 1000 ", "i >= 30000 ").Replace(string(text))
-		if err := errors.Join(os.Mkdir(to, 0o755), os.WriteFile(filepath.Join(to, file), []byte(changed), 0o644)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, errors.Join(os.Mkdir(to, 0o755), os.WriteFile(filepath.Join(to, file), []byte(changed), 0o644)))
 	}
 	pi, err := Build(t.Context(), []string{"./pi"}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	src := filepath.Join(runtime.GOROOT(), "src")
 	gofmt, err := Build(t.Context(), []string{filepath.Join(src, "cmd", "gofmt")}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for name, test := range map[string]struct {
 		program *Program
 		args    []string
@@ -236,17 +216,13 @@ func TestKnownByPerf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			data, script := filepath.Join(t.TempDir(), "perf.data"), filepath.Join(t.TempDir(), "perf.sh")
 			text := fmt.Sprintf("#!/bin/sh\nexec perf record -q -e cpu-clock:u -F 999 -o %s -- %s \"$@\" >/dev/null\n", data, test.program.Path)
-			if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, os.WriteFile(script, []byte(text), 0o755))
 			watched := *test.program
 			watched.Path = script
 			p, _ := profileOf(t, &watched, test.args...)
 			r := New(p, name, StoredCalibration(""), Stored, watched.Exact, 0)
 			output, err := exec.Command("perf", "script", "-i", data, "-F", "ip,sym,dso").Output()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			// What has no name of Go is C, except for what cgo has made.
 			inC, all := 0.0, 0.0
 			for line := range strings.Lines(string(output)) {

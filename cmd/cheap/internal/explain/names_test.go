@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // declared are the functions of a version of Go, as profiles name them.
@@ -41,9 +43,7 @@ func readDeclared(t *testing.T, goroot string) declared {
 func (d declared) addGo(t *testing.T, pkg, file string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, decl := range f.Decls {
 		fn, ok := decl.(*ast.FuncDecl)
 		if !ok {
@@ -73,9 +73,7 @@ var assembly = regexp.MustCompile(`(?m)^TEXT\s+([\w·∕/]+)`)
 func (d declared) addAssembly(t *testing.T, pkg, file string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, m := range assembly.FindAllStringSubmatch(string(text), -1) {
 		name := strings.ReplaceAll(strings.ReplaceAll(m[1], "∕", "/"), "·", ".")
 		if strings.HasPrefix(name, ".") {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/google/pprof/profile"
 )
 
@@ -20,12 +21,8 @@ func aFolder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, text := range files {
 		name = filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o644))
 	}
 	return dir
 }
@@ -35,9 +32,7 @@ func built(t *testing.T, dir string) *Program {
 	t.Helper()
 	t.Setenv("GOWORK", "off")
 	program, err := Build(t.Context(), []string{dir}, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return program
 }
 
@@ -45,13 +40,9 @@ func built(t *testing.T, dir string) *Program {
 func profileOf(t *testing.T, program *Program, args ...string) (*profile.Profile, *Run) {
 	t.Helper()
 	run, err := program.Run(t.Context(), args, t.TempDir(), 0, nil, os.Stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	p, err := Read(run.Profile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	Symbolize(p)
 	return p, run
 }
@@ -60,9 +51,7 @@ func profileOf(t *testing.T, program *Program, args ...string) (*profile.Profile
 func hasCgo(t *testing.T) bool {
 	t.Helper()
 	cgo, err := exec.Command("go", "env", "CGO_ENABLED").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return strings.TrimSpace(string(cgo)) == "1"
 }
 
@@ -122,9 +111,7 @@ func main() {
 	defer cancel()
 	stderr := readyWriter{ready: cancel}
 	run, err := program.Run(ctx, nil, t.TempDir(), 0, nil, &stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if want := "fatal error: all goroutines are asleep - deadlock!"; !strings.Contains(stderr.text.String(), want) || !strings.Contains(stderr.text.String(), "main.main()") {
 		t.Errorf("printed %q, want %q and the stack of main", stderr.text.String(), want)
 	}
@@ -132,9 +119,7 @@ func main() {
 		t.Errorf("ended with %q", run.Ended)
 	}
 	p, err := Read(run.Profile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if samplesIn(p, "main.spin") == 0 {
 		t.Error("main.spin has no sample")
 	}
@@ -177,9 +162,7 @@ func main() {
 	program := built(t, dir)
 	var stderr bytes.Buffer // by a pipe, which the process keeps open
 	run, err := program.Run(t.Context(), []string{stay}, t.TempDir(), 0, nil, &stderr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if run.Ended != "" || run.Over || len(run.Profile) == 0 {
 		t.Errorf("ended with %q, over %v, a profile of %d bytes", run.Ended, run.Over, len(run.Profile))
 	}

@@ -17,15 +17,14 @@ import (
 	"github.com/google/pprof/profile"
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/explain/calibrator"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // written returns what a function writes.
 func written(t *testing.T, write func(b *bytes.Buffer) error) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, write(&b))
 	return b.Bytes()
 }
 
@@ -37,9 +36,7 @@ func TestReadOthers(t *testing.T) {
 	runtime.SetMutexProfileFraction(1)
 	defer runtime.SetMutexProfileFraction(0)
 	program, err := os.ReadFile(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for want, data := range map[string][]byte{
 		"this is a heap profile":              lookup("heap", 0),
 		"this is a profile of allocations":    lookup("allocs", 0),
@@ -136,9 +133,7 @@ func TestReadOdd(t *testing.T) {
 		t.Errorf("samples of nothing: %v", err)
 	}
 	p, err := Read(profileOf(nil, 1e9)) // a sample without a stack
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if r := New(p, "", StoredCalibration(""), Stored, false, 0); Of(r.Mechanisms, Rest).Share != 1 || Of(r.Purposes, Rest).Share != 1 {
 		t.Errorf("a sample without a stack: %+v, %+v", r.Mechanisms, r.Purposes)
 	}
@@ -236,9 +231,7 @@ func TestCalibrationOf(t *testing.T) {
 		r.Kinds = append(r.Kinds, calibrator.Kind{CallNs: 40, Calls: calls(hidden, 0)})
 	}
 	cal, err := calibrationOf([]*calibrator.Result{r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	c := cal.PerCall
 	if math.Abs(c.Value-2) > 1e-9 || c.Low > 1.5 || c.Low < 1.4 || c.High < 2.5 || c.High > 2.6 {
 		t.Errorf("%+v", c)
@@ -307,9 +300,7 @@ func TestAdviceOfChecks(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	var text strings.Builder
-	if err := r.Text(&text); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, r.Text(&text))
 	if want := "Of the crossings, a share of 5.0% is cgo's checks of pointers in arguments.\n"; !strings.Contains(text.String(), want) {
 		t.Errorf("no %q in %s", want, text.String())
 	}
@@ -329,17 +320,13 @@ func TestCompare(t *testing.T) {
 // TestStoredFigures compares the figures of the advice with the report that they are from.
 func TestStoredFigures(t *testing.T) {
 	text, err := os.ReadFile("../../../../docs/reference/report.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var rows []struct {
 		Table, Row string
 		Procs      int
 		NsPerOp    float64 `json:"ns_per_op"`
 	}
-	if err := json.Unmarshal(text, &rows); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal(text, &rows))
 	found := map[string]float64{}
 	for _, row := range rows {
 		if row.Procs == 1 {
@@ -433,9 +420,7 @@ func TestAdvice(t *testing.T) {
 		t.Errorf("%d pieces of advice, with links %v", len(r.Advice), links)
 	}
 	var b bytes.Buffer
-	if err := r.Text(&b); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, r.Text(&b))
 	for line := range strings.Lines(b.String()) {
 		if len([]rune(line)) > 140 {
 			t.Errorf("a line of %d characters: %s", len([]rune(line)), line)

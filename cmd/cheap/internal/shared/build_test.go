@@ -8,20 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestBuildKeeps counts how often the compiler is called for a library.
 func TestBuildKeeps(t *testing.T) {
 	cc, err := exec.LookPath("cc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	dir, cache := t.TempDir(), t.TempDir()
 	calls, compiler := filepath.Join(dir, "calls"), filepath.Join(dir, "compiler")
 	script := "#!/bin/sh\ncase $* in *-shared*) echo >>" + calls + ";; esac\nexec " + cc + " \"$@\" -O0 -g0\n"
-	if err := os.WriteFile(compiler, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(compiler, []byte(script), 0o700))
 	t.Setenv("CC", compiler)
 	t.Setenv("XDG_CACHE_HOME", cache)
 	build := func(what string, want int) {
@@ -43,19 +41,13 @@ func TestBuildKeeps(t *testing.T) {
 	if err != nil || len(names) != 1 {
 		t.Fatal(names, err)
 	}
-	if err := os.Truncate(names[0], 1000); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Truncate(names[0], 1000))
 	build("with a file that is cut off", 2)
 	build("after that", 2)
 	t.Setenv("CPATH", dir)
 	build("with other files to include", 3)
-	if err := os.RemoveAll(cache); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(cache, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.RemoveAll(cache))
+	testcall.Must(t, os.WriteFile(cache, nil, 0o600))
 	build("with a file in place of the folder", 4)
 	t.Setenv("XDG_CACHE_HOME", "")
 	t.Setenv("HOME", "")

@@ -13,6 +13,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func report(at time.Time) *pagejson.Figures {
@@ -43,9 +44,7 @@ func TestFrame(t *testing.T) {
 	var heaps []*cheap.Heap
 	for i := range 30 {
 		h, err := cheap.NewHeap(cheap.HeapOptions{Name: fmt.Sprintf("heap-%d of a program with very long names, \x1b[31mred ones", i), Limit: 1 << 40})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		defer h.DestroyAll()
 		for range i {
 			h.Malloc(1000)
