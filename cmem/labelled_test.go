@@ -166,7 +166,7 @@ func TestLabels(t *testing.T) {
 // TestLabelsCut has labels that are too long and too many.
 func TestLabelsCut(t *testing.T) {
 	t.Parallel()
-	out, ok := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		needsLabels(t)
 		withRate(t, 1)
 		var many []string
@@ -248,9 +248,6 @@ func TestLabelsCut(t *testing.T) {
 		}
 		freeAll(all)
 	})
-	if !ok {
-		t.Error(out)
-	}
 }
 
 // TestHammerLabels has goroutines change their labels, grow their stacks, and call C that calls Go, which changes the
@@ -323,7 +320,7 @@ func hammerLabelled(n int) unsafe.Pointer { return cwork.Alloc(1, n) }
 // TestLabelsOff has a place where the labels are not.
 func TestLabelsOff(t *testing.T) {
 	t.Parallel()
-	out, ok := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		needsLabels(t)
 		unlearn()
 		withRate(t, 1)
@@ -339,9 +336,6 @@ func TestLabelsOff(t *testing.T) {
 			}
 		})
 	})
-	if !ok {
-		t.Error(out)
-	}
 }
 
 // BenchmarkLabels is a pair of malloc and free that are sampled, with no labels, with three, and with the most.

@@ -152,7 +152,7 @@ func ready(t *testing.T) {
 // seen is freed once, and no stack has more frees than blocks.
 func TestHammerReady(t *testing.T) {
 	t.Parallel()
-	out, ok := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		const makers, each, at = 4, 20_000, 5_000
 		given := make(chan unsafe.Pointer, 1000)
 		var made atomic.Int64
@@ -198,15 +198,12 @@ func TestHammerReady(t *testing.T) {
 			}
 		}
 	}, "CHEAP_CMEM=ready")
-	if !ok {
-		t.Error(out)
-	}
 }
 
 // TestReadyRecord records calls in a program that counts none.
 func TestReadyRecord(t *testing.T) {
 	t.Parallel()
-	out, ok := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		var file bytes.Buffer
 		r, err := record(&file)
 		testcall.Must(t, err)
@@ -217,15 +214,12 @@ func TestReadyRecord(t *testing.T) {
 			t.Errorf("%d mallocs, waiting: %v", n, waiting())
 		}
 	}, "CHEAP_CMEM=ready")
-	if !ok {
-		t.Error(out)
-	}
 }
 
 // TestSetRateOn turns samples on by a signal.
 func TestSetRateOn(t *testing.T) {
 	t.Parallel()
-	out, ok := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		stop := SetRateOn(syscall.SIGUSR1, 1234)
 		defer stop()
 		if Rate() != 0 {
@@ -235,16 +229,13 @@ func TestSetRateOn(t *testing.T) {
 		testwait.Until(t, "the rate is set", func() bool { return Rate() == 1234 })
 		stop()
 	}, "CHEAP_CMEM=ready")
-	if !ok {
-		t.Error(out)
-	}
 }
 
 // TestGap has a time without samples in a program that has begun with them.
 func TestGap(t *testing.T) {
 	testenv.Skip(t, "musl", "malloc of musl has no figure of this")
 	t.Parallel()
-	out, ok := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		if n := unseenNow(t); n != 0 {
 			t.Errorf("%d bytes before", n)
 		}
@@ -261,9 +252,6 @@ func TestGap(t *testing.T) {
 		near(t, "seen", ReadStats().Live, 0)
 		near(t, "not seen", unseenNow(t), 0)
 	})
-	if !ok {
-		t.Error(out)
-	}
 }
 
 // BenchmarkUnseen has 100,000 free blocks in between.

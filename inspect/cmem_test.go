@@ -169,10 +169,7 @@ func TestCmem(t *testing.T) {
 	h := Handler(Options{})
 	var r pagejson.Figures
 	testcall.Must(t, json.Unmarshal(ask(h, "GET", "all.json", nil).Body.Bytes(), &r))
-	parts := map[string]float64{}
-	for _, row := range hasTable(t, "resident").Rows {
-		parts[row.Labels[0]] = row.Values[0]
-	}
+	parts := partsOf(t, "resident")
 	if n := parts["C, in use"]; (n <= 0 || n > 7<<20) && runtime.GOOS == "linux" { // no more than is resident
 		t.Errorf("the resident memory is %v", parts)
 	}

@@ -221,14 +221,7 @@ func TestResident(t *testing.T) {
 	for i := range block {
 		block[i] = 1
 	}
-	parts := map[string]float64{}
-	for _, table := range allTables() {
-		if table.Name == "resident" {
-			for _, r := range table.Rows {
-				parts[r.Labels[0]] = r.Values[0]
-			}
-		}
-	}
+	parts := partsOf(t, "resident")
 	if unknownResident() {
 		return
 	}

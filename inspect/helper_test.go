@@ -45,6 +45,15 @@ func (v values) want(t *testing.T, name, label string, want float64) {
 	}
 }
 
+// partsOf returns the first value of each row of a table, by its first label.
+func partsOf(t *testing.T, table string) map[string]float64 {
+	parts := map[string]float64{}
+	for _, row := range hasTable(t, table).Rows {
+		parts[row.Labels[0]] = row.Values[0]
+	}
+	return parts
+}
+
 func allTables() []pagejson.Table {
 	r, _ := newReport(Options{}, "all")
 	return r.Tables

@@ -33,34 +33,20 @@ func TestMappings(t *testing.T) {
 		}
 		return float64(n)
 	}
-	read := func() map[string]float64 {
-		parts := map[string]float64{}
-		for _, r := range hasTable(t, "mappings").Rows {
-			parts[r.Labels[0]] = r.Values[0]
-		}
-		return parts
-	}
 	debug.FreeOSMemory() // so that what is allocated below becomes resident
 	cheap.Trim()
-	before := read()
-	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "mappings"})
-	testcall.Must(t, err)
-	defer h.DestroyAll()
+	before := partsOf(t, "mappings")
+	h := newHeap(t, "mappings")
 	block := unsafe.Slice((*byte)(h.Malloc(24<<20)), 24<<20) // of as many bytes, freed with the heap
 	garbage := make([]byte, 40<<20)
 	for i := 0; i < len(garbage); i += 4096 {
 		garbage[i] = 1
 		block[i%len(block)] = 1
 	}
-	parts := read()
+	parts := partsOf(t, "mappings")
 	rss := status()
 	runtime.KeepAlive(garbage)
-	sum := 0.0
-	for name, n := range parts {
-		if name != "resident in all" {
-			sum += n
-		}
-	}
+	sum := sumOf(parts)
 	if sum != parts["resident in all"] || math.Abs(sum-rss) > 8<<20 {
 		t.Errorf("the sum is %.0f, in all %.0f, VmRSS %.0f", sum, parts["resident in all"], rss)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/cheapgo/cheap/inspect/blackbox"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // makeCgroup makes a memory cgroup with a limit below the one of this process. It returns the file
@@ -80,9 +81,7 @@ func TestPostmortem(t *testing.T) {
 		return
 	}
 	program := filepath.Join(t.TempDir(), "server")
-	if text, err := exec.Command("go", "build", "-o", program, "./testdata/postmortem").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	testcall.Must(t, testchild.Build(program, nil, "./testdata/postmortem"))
 	box := filepath.Join(t.TempDir(), "box")
 	start := func(args ...string) (said string, err error) {
 		cmd := exec.CommandContext(untilDeadline(t), "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, procs, program, "-box", box}, args...)...)

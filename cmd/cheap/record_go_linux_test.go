@@ -5,7 +5,6 @@ package main
 import (
 	"bytes"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -136,8 +135,7 @@ func TestRecordFolder(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	program, out := filepath.Join(folder, "full"), filepath.Join(folder, "out")
-	cc := exec.Command("cc", "-x", "c", "-o", program, "-")
-	cc.Stdin = strings.NewReader(`
+	compileC(t, program, `
 #include <stdlib.h>
 #include <unistd.h>
 void *volatile kept;
@@ -146,9 +144,6 @@ int main(int argc, char **argv) {
 	return argc > 1 && symlink("/dev/full", argv[1]) != 0;
 }
 `)
-	if text, err := cc.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
 	for _, c := range []struct {
 		args  []string
 		code  int

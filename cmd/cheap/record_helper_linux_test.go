@@ -51,6 +51,16 @@ func goBuild(folder string, flags ...string) (path string, err error) {
 	return path, nil
 }
 
+// compileC builds a program from a text in C.
+func compileC(t *testing.T, program, text string, flags ...string) {
+	t.Helper()
+	cc := exec.Command("cc", append(flags, "-x", "c", "-o", program, "-")...)
+	cc.Stdin = strings.NewReader(text)
+	if text, err := cc.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+}
+
 // library is the library that is preloaded, made once. cheap record keeps it as well: see keeper.Run.
 var library = sync.OnceValues(func() (string, error) {
 	folder := filepath.Join(kept, "library")

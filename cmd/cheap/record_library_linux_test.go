@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // buildLibrary makes a library.
@@ -116,11 +117,7 @@ int main(int argc, char **argv) {
 	if !*recordBuilds {
 		return
 	}
-	build := exec.Command("go", "build", "-o", program, "./testdata/record")
-	build.Env = append(os.Environ(), "CC=musl-gcc", "CGO_ENABLED=1")
-	if text, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	testcall.Must(t, testchild.Build(program, []string{"CC=musl-gcc", "CGO_ENABLED=1"}, "./testdata/record"))
 	r := recordEnv(t, nil, "-library", library, "-rate", "1", program, "leak")
 	if n := sum(r.stacks(t, "inuse_space"), `main\._Cfunc_leak main\.inlined main\.leaky main\.main runtime\.main runtime\.goexit$`); r.code != 3 || n != 1_000_000 || strings.Contains(r.stderr, "\n  mapped ") {
 		t.Errorf("code %d, %d bytes leaked, want 1,000,000: %v, %s", r.code, n, r.stacks(t, "inuse_space"), r.stderr)

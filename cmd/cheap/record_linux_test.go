@@ -199,11 +199,7 @@ int main(void) { return malloc(1) < (void *)memory; }
 		{second, nil, exitFailed, "cheap record: nothing was recorded: the program is linked with a malloc of its own\n"},
 	} {
 		program := filepath.Join(t.TempDir(), "program")
-		cc := exec.Command("cc", append(c.flags, "-x", "c", "-o", program, "-")...)
-		cc.Stdin = strings.NewReader(c.text)
-		if text, err := cc.CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, text)
-		}
+		compileC(t, program, c.text, c.flags...)
 		r := record(t, "-rate", "1", program)
 		if r.code != c.code || !strings.Contains(r.stderr, c.want) {
 			t.Errorf("%v: code %d, no %q in\n%s", c.flags, r.code, c.want, r.stderr)

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -32,11 +31,7 @@ int main(void) {
 }
 `
 	program := filepath.Join(t.TempDir(), "program")
-	cc := exec.Command("cc", "-O1", "-x", "c", "-o", program, "-")
-	cc.Stdin = strings.NewReader(text)
-	if text, err := cc.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
+	compileC(t, program, text, "-O1")
 	r := record(t, "-rate", "1", program)
 	want := regexp.MustCompile(`(?m)^  mapped +24\.0 MiB  program, by jemalloc \(lib_je_\), without malloc; 10\.0 MiB at the end\n  allocator   jemalloc \(lib_je_\) is in program, beside malloc: what it maps is seen, and not its blocks\n`)
 	if r.code != 0 || !want.MatchString(r.stderr) || !strings.Contains(r.stderr, "\n  at the end  40.0 MiB in use\n") {

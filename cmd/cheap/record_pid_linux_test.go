@@ -15,15 +15,14 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
 
 // TestRecordPid attaches to a program that was not started for it. A leak is named by its line.
 func TestRecordPid(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "attached")
-	if text, err := exec.Command("go", "build", "-o", program, "./testdata/attached").CombinedOutput(); err != nil {
-		t.Fatal(err, string(text))
-	}
+	testcall.Must(t, testchild.Build(program, nil, "./testdata/attached"))
 	ways := []string{"signal", "time", "end", "exec"}
 	folder := t.TempDir() // a file system of its own in a container, which ends with the program
 	container := []string{"-m", "sh", "-c", `mount -t tmpfs none "$0" && cp "$1" "$0" && exec "$0/attached" leak`, folder, program}

@@ -3,10 +3,8 @@
 package main
 
 import (
-	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"syscall"
 	"testing"
 )
@@ -16,8 +14,7 @@ import (
 func TestRecordLastLook(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "program")
-	cc := exec.Command("cc", "-x", "c", "-o", program, "-")
-	cc.Stdin = strings.NewReader(`
+	compileC(t, program, `
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <spawn.h>
@@ -49,9 +46,6 @@ int main(int argc, char **argv) {
 		pause();
 }
 `)
-	if text, err := cc.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, text)
-	}
 	const not = `\n  (?:verdict|not all) +the program ` // one of them
 	for _, c := range []struct{ mode, want, never string }{
 		{"grow", `when it was (6[4-9]|7\d)\.?\d* MiB:\n                64\.0 MiB  C, in use\n`, not},

@@ -75,6 +75,14 @@ func Test(t *testing.T, f func(t *testing.T), env ...string) (output string, pas
 	return output, err == nil && strings.Contains(output, "--- PASS: "+t.Name()+" ")
 }
 
+// MustPass is Test, and fails the calling test if the part does not pass.
+func MustPass(t *testing.T, f func(t *testing.T), env ...string) {
+	t.Helper()
+	if output, passed := Test(t, f, env...); !passed {
+		t.Error(output)
+	}
+}
+
 func combined(cmd *exec.Cmd, env []string) (output string, err error) {
 	cmd.Env = append(cmd.Env, env...)
 	out, err := cmd.CombinedOutput()

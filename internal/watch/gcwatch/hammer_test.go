@@ -19,13 +19,10 @@ func TestHammer(t *testing.T) {
 	for _, m := range modes {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			output, passed := testchild.Test(t, func(t *testing.T) {
+			testchild.MustPass(t, func(t *testing.T) {
 				m.set()
 				hammer(t)
 			})
-			if !passed {
-				t.Error(output)
-			}
 		})
 	}
 }

@@ -71,7 +71,7 @@ func TestEarly(t *testing.T) {
 		return // a walk of one shard may not find them, or does not begin
 	}
 	t.Parallel()
-	output, passed := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		collectorOff(t)
 		reported.Store(false)
 		var calls atomic.Int32
@@ -92,15 +92,12 @@ func TestEarly(t *testing.T) {
 		})
 		runtime.KeepAlive(kept)
 	}, "GOMAXPROCS=1") // so there is one shard
-	if !passed {
-		t.Error(output)
-	}
 }
 
 // TestPoll leaves no way to learn of a collection but Poll, which AddCleanup calls.
 func TestPoll(t *testing.T) {
 	t.Parallel()
-	output, passed := testchild.Test(t, func(t *testing.T) {
+	testchild.MustPass(t, func(t *testing.T) {
 		var calls atomic.Int32
 		block := make(chan int)
 		var blocked atomic.Int32
@@ -132,9 +129,6 @@ func TestPoll(t *testing.T) {
 		})
 		runtime.KeepAlive(keep)
 	}, "GOMAXPROCS=2", "GOGC=off")
-	if !passed {
-		t.Error(output)
-	}
 }
 
 // TestBackToBack runs one collection after the other, as with GOGC=1. What was

@@ -27,6 +27,7 @@ import (
 
 	"github.com/cheapgo/cheap/cmd/cheap/internal/shared"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
@@ -93,11 +94,7 @@ var library = sync.OnceValues(func() (string, error) { return shared.Build(folde
 // program is testdata/attached of cmd/cheap, built once.
 var program = sync.OnceValues(func() (string, error) {
 	path := filepath.Join(folder, "attached")
-	text, err := exec.Command("go", "build", "-o", path, "../../testdata/attached").CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, text)
-	}
-	return path, err
+	return path, testchild.Build(path, nil, "../../testdata/attached")
 })
 
 // A process is a run of the program.
