@@ -1,5 +1,5 @@
-// Package testcall has tests call functions: on another goroutine, deep in the stack, expecting a
-// panic, or expecting no error.
+// Package testcall has tests call functions: on another goroutine, deep in the stack, by one of many
+// stacks, expecting a panic, or expecting no error.
 //
 // Only tests import it.
 package testcall
