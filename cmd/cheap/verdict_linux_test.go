@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
@@ -67,57 +66,51 @@ func TestPlanted(t *testing.T) {
 	text, err := os.ReadFile(doc)
 	testcall.Must(t, err)
 	page, updates := string(text), []string{}
-	var mu sync.Mutex                                                     // of updates
 	huge, _ := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled") // not there in a sandbox that has none
-	t.Run("programs", func(t *testing.T) {
-		for _, build := range []struct{ name, tags string }{{"cmem", ""}, {"without", "cheap_nocmem"}} {
-			program := filepath.Join(t.TempDir(), "planted")
-			testcall.Must(t, testchild.Build(program, nil, "-tags="+build.tags, "./testdata/planted"))
-			for _, p := range plantedPrograms {
-				if p.name == "huge" && (len(huge) == 0 || strings.Contains(string(huge), "[never]")) {
-					continue
-				}
-				if build.tags != "" && !p.without || build.tags == "" && p.name == "dropped" { // package pace sees with cmem what no size says
-					continue
-				}
-				t.Run(p.name+","+build.name, func(t *testing.T) {
-					t.Parallel()
-					v, before, table := runPlanted(t, program, p.name)
-					if v.About != resident.About(p.about) || v.Fault != (p.about != "nothing") {
-						t.Errorf("%v, want %s\n%+v\n%s", v, p.about, v, table)
-					}
-					for _, part := range strings.Split(p.in, "|") {
-						if build.tags == "" && !strings.Contains(v.String(), part) {
-							t.Errorf("%q is not in %q", part, v)
-						}
-					}
-					t.Log(v)
-					if p.advice == "" || build.tags != "" && p.name != "dropped" {
-						return
-					}
-					after, least, _ := runPlanted(t, program, p.name, "followed")
-					if least > before/4*3 || after.About == v.About && p.about != "malloc_free" { // some of which stays
-						t.Errorf("the advice was followed, %d of %d bytes are resident, and the verdict is %v", least, before, after)
-					}
-					row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s \| %s \| %s \| (\d+) MiB \| (\d+) MiB \|$`, p.about, p.name, regexp.QuoteMeta(p.advice)))
-					now := fmt.Sprintf("| %s | %s | %s | %d MiB | %d MiB |", p.about, p.name, p.advice, before>>20, least>>20)
-					t.Log(now)
-					was := row.FindStringSubmatch(page)
-					if was == nil {
-						t.Fatalf("docs/reference/figures.md has not %s", now)
-					}
-					for i, n := range []int64{before, least} {
-						if stored, _ := strconv.ParseInt(was[i+1], 10, 64); !*updateFollowed && max(n>>20-stored, stored-n>>20) > 8+stored/4 {
-							t.Errorf("docs/reference/figures.md has %s, and now it is %s", was[0], now)
-						}
-					}
-					mu.Lock()
-					defer mu.Unlock()
-					updates = append(updates, was[0], now)
-				})
+	for _, build := range []struct{ name, tags string }{{"cmem", ""}, {"without", "cheap_nocmem"}} {
+		program := filepath.Join(t.TempDir(), "planted")
+		testcall.Must(t, testchild.Build(program, nil, "-tags="+build.tags, "./testdata/planted"))
+		for _, p := range plantedPrograms {
+			if p.name == "huge" && (len(huge) == 0 || strings.Contains(string(huge), "[never]")) {
+				continue
 			}
+			if build.tags != "" && !p.without || build.tags == "" && p.name == "dropped" { // package pace sees with cmem what no size says
+				continue
+			}
+			t.Run(p.name+","+build.name, func(t *testing.T) {
+				v, before, table := runPlanted(t, program, p.name)
+				if v.About != resident.About(p.about) || v.Fault != (p.about != "nothing") {
+					t.Errorf("%v, want %s\n%+v\n%s", v, p.about, v, table)
+				}
+				for _, part := range strings.Split(p.in, "|") {
+					if build.tags == "" && !strings.Contains(v.String(), part) {
+						t.Errorf("%q is not in %q", part, v)
+					}
+				}
+				t.Log(v)
+				if p.advice == "" || build.tags != "" && p.name != "dropped" {
+					return
+				}
+				after, least, _ := runPlanted(t, program, p.name, "followed")
+				if least > before/4*3 || after.About == v.About && p.about != "malloc_free" { // some of which stays
+					t.Errorf("the advice was followed, %d of %d bytes are resident, and the verdict is %v", least, before, after)
+				}
+				row := regexp.MustCompile(fmt.Sprintf(`(?m)^\| %s \| %s \| %s \| (\d+) MiB \| (\d+) MiB \|$`, p.about, p.name, regexp.QuoteMeta(p.advice)))
+				now := fmt.Sprintf("| %s | %s | %s | %d MiB | %d MiB |", p.about, p.name, p.advice, before>>20, least>>20)
+				t.Log(now)
+				was := row.FindStringSubmatch(page)
+				if was == nil {
+					t.Fatalf("docs/reference/figures.md has not %s", now)
+				}
+				for i, n := range []int64{before, least} {
+					if stored, _ := strconv.ParseInt(was[i+1], 10, 64); !*updateFollowed && max(n>>20-stored, stored-n>>20) > 8+stored/4 {
+						t.Errorf("docs/reference/figures.md has %s, and now it is %s", was[0], now)
+					}
+				}
+				updates = append(updates, was[0], now)
+			})
 		}
-	})
+	}
 	for _, name := range []string{doc, "../../lab/internal/tables/testdata/figures.md"} {
 		if text, err = os.ReadFile(name); err == nil && *updateFollowed {
 			err = os.WriteFile(name, []byte(strings.NewReplacer(updates...).Replace(string(text))), 0o666)
