@@ -473,7 +473,9 @@ func closeAll() {
 // drop makes images, and forgets them: collections free them. Package pace starts these by what is declared.
 func drop() {
 	if images == nil {
-		debug.SetGCPercent(400) // the garbage of the looks, 3 MB, starts no collection
+		if !followed {
+			debug.SetGCPercent(400) // the garbage of the looks, 3 MB, starts no collection
+		}
 		must(pace.Start(pace.Options{}))
 	}
 	const size = 64 << 10
