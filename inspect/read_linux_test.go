@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/mem/race"
 )
 
 // TestReadingIsSmall has a program with 500 mappings more than the test has. A reading that starts collections would change
@@ -30,7 +32,11 @@ func TestReadingIsSmall(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}
-	if least > 64<<10 {
+	most := uint64(64 << 10)
+	if race.Build {
+		most *= 2 // pools drop some of what they have on purpose
+	}
+	if least > most {
 		t.Errorf("a reading allocates %d bytes", least)
 	}
 }
