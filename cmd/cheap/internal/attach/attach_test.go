@@ -282,6 +282,11 @@ func TestRefused(t *testing.T) {
 		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", cat.Process.Pid))
 		return strings.HasPrefix(string(text), "0 0x0 ") // it reads
 	})
+	own := run(build("own", nil, "// void *__libc_malloc(long); void *malloc(long n) { return __libc_malloc(n); }\nimport \"C\"\n"))
+	testwait.Until(t, "a program has libc", func() bool {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/maps", own.Process.Pid))
+		return strings.Contains(string(text), "/libc.so")
+	})
 	for _, c := range []struct {
 		pid  int
 		want string
@@ -294,7 +299,7 @@ func TestRefused(t *testing.T) {
 		{2, ""}, // a thread of the kernel, where there is one
 		{run(build("pure", []string{"CGO_ENABLED=0"}, "")).Process.Pid, "is linked statically, so no library can be preloaded into it; if it is a Go program that uses cgo"},
 		{run(build("other", []string{"CGO_ENABLED=0", "GOARCH=386"}, "")).Process.Pid, "is a program for EM_386, and this command one for amd64"},
-		{run(build("own", nil, "// void *__libc_malloc(long); void *malloc(long n) { return __libc_malloc(n); }\nimport \"C\"\n")).Process.Pid, "has an allocator linked in, or module cmem"},
+		{own.Process.Pid, "has an allocator linked in, or module cmem"},
 		{limited.Process.Pid, "has a limit of addresses (ulimit -v)"},
 		{cat.Process.Pid, "is no Go program"},
 	} {
