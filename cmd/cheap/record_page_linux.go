@@ -103,6 +103,14 @@ func everySecond[T any](list []T) []T {
 	return list[:n]
 }
 
+// addSlowLeak has a verdict that names nothing say from how much on a leak shows. By rule 2 of heappage.Grew, what rises
+// evenly from nothing has grown when there are 20 samples of it.
+func addSlowLeak(v *resident.Verdict, rate int) {
+	if v.About == resident.AboutNothing && !v.Fault && v.Sentence != "" && rate > 1 {
+		v.Do = strings.TrimPrefix(v.Do+fmt.Sprintf("; a slow leak shows when about %s of it are in use: record longer, or with a smaller -rate", byteCount(int64(20*rate))), "; ")
+	}
+}
+
 // sentence begins a text with a capital letter, and ends it with a period.
 func sentence(text string) string {
 	first, n := utf8.DecodeRuneInString(text)
@@ -216,10 +224,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	g.mapped, g.mappedBy = r.mostMapped(process, module, &t, page.Moments)
 	r.places = page.Places
 	r.verdict, _ = r.parts.verdict(g)
-	if v := &r.verdict; v.About == resident.AboutNothing && !v.Fault && v.Sentence != "" && r.rate > 1 {
-		// By rule 2 of heappage.Grew, what rises evenly from nothing has grown when there are 20 samples of it.
-		v.Do = strings.TrimPrefix(v.Do+fmt.Sprintf("; a slow leak shows when about %s of it are in use: record longer, or with a smaller -rate", byteCount(int64(20*r.rate))), "; ")
-	}
+	addSlowLeak(&r.verdict, r.rate)
 	reportVerdict(r.verdict, "the flame graph", func(label, format string, args ...any) {
 		text := sentence(fmt.Sprintf(format, args...))
 		if label == "verdict" {

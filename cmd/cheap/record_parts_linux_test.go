@@ -96,3 +96,21 @@ func TestPartsEarly(t *testing.T) {
 		t.Errorf("all was freed at the end: %v", v)
 	}
 }
+
+// TestSlowLeak wants the size of a leak that shows of a verdict that names nothing, and of no other.
+func TestSlowLeak(t *testing.T) {
+	for _, c := range []struct {
+		about resident.About
+		rate  int
+		want  string
+	}{
+		{resident.AboutNothing, 512 << 10, "look; a slow leak shows when about 10.0 MiB of it are in use: record longer, or with a smaller -rate"},
+		{resident.AboutNothing, 1, "look"},
+		{resident.AboutCGrows, 512 << 10, "look"},
+	} {
+		v := resident.Verdict{About: c.about, Sentence: "x", Do: "look"}
+		if addSlowLeak(&v, c.rate); v.Do != c.want {
+			t.Errorf("%q, want %q", v.Do, c.want)
+		}
+	}
+}

@@ -5,9 +5,27 @@ package shared
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testchild"
 )
+
+// TestAddressLimit makes a file where there are too few addresses for it.
+func TestAddressLimit(t *testing.T) {
+	output, passed := testchild.Test(t, func(t *testing.T) {
+		testcall.Must(t, syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: Size / 2, Max: Size / 2}))
+		if _, err := Create(nil); err == nil || !strings.Contains(err.Error(), "there is a limit of addresses (ulimit -v)") {
+			t.Error(err)
+		}
+	})
+	if !passed {
+		t.Error(output)
+	}
+}
 
 // TestFolders makes folders and files in several goroutines. Each removes what is left, and of the
 // others is nothing left: they hold their locks.
