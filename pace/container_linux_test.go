@@ -82,7 +82,7 @@ func TestContainer(t *testing.T) {
 			var enter func(*exec.Cmd)
 			if !testchild.Is() {
 				var err error
-				if enter, err = makeCgroup(t, limit); err != nil {
+				if enter, err = testchild.Cgroup(t, limit); err != nil {
 					t.Logf("no cgroup can be made here: %v", err)
 					return
 				}

@@ -8,12 +8,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -482,45 +479,6 @@ func TestLockHeld(t *testing.T) {
 	}
 }
 
-var cgroupsMade atomic.Int64
-
-// makeCgroup makes a cgroup with a memory limit below the one that the test is
-// in, and returns a function that moves a command into it, or why that is not
-// possible here.
-func makeCgroup(t *testing.T, limit int64) (enter func(*exec.Cmd), err error) {
-	self, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return nil, err
-	}
-	dir, file := "", ""
-	for line := range strings.Lines(string(self)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		switch {
-		case parts[1] == "memory":
-			dir, file = filepath.Join("/sys/fs/cgroup/memory", parts[2]), "memory.limit_in_bytes"
-		case parts[0] == "0" && dir == "":
-			dir, file = filepath.Join("/sys/fs/cgroup", parts[2]), "memory.max"
-		}
-	}
-	dir = filepath.Join(dir, fmt.Sprintf("cheap-pace-test-%d-%d", os.Getpid(), cgroupsMade.Add(1)))
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return nil, err
-	}
-	t.Cleanup(func() {
-		if err := os.Remove(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := os.WriteFile(filepath.Join(dir, file), fmt.Append(nil, limit), 0o666); err != nil {
-		return nil, err
-	}
-	// The shell is in the cgroup when it becomes the test.
-	return func(cmd *exec.Cmd) {
-		cmd.Args = append([]string{"sh", "-c", `echo $$ >"$0" && exec "$@"`, filepath.Join(dir, "cgroup.procs"), cmd.Path}, cmd.Args[1:]...)
-		cmd.Path = "/bin/sh"
-	}, nil
-}
-
 // TestCgroup runs a load in a cgroup whose memory is too small for it without a
 // limit. On a machine where a test cannot make a cgroup, TestCgroupLimit is the
 // only test of this.
@@ -530,7 +488,7 @@ func TestCgroup(t *testing.T) {
 	var enter func(*exec.Cmd)
 	if !testchild.Is() {
 		var err error
-		if enter, err = makeCgroup(t, limit); err != nil {
+		if enter, err = testchild.Cgroup(t, limit); err != nil {
 			t.Logf("no cgroup can be made here: %v", err)
 			return
 		}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,49 +14,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cheapgo/cheap/inspect/blackbox"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 )
-
-// makeCgroup makes a memory cgroup with a limit below the one of this process. It returns the file
-// through which a process enters.
-func makeCgroup(t *testing.T, limit int64) (procs string, err error) {
-	t.Helper()
-	self, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return "", err
-	}
-	dir, name := "", "memory.max"
-	for line := range strings.Lines(string(self)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		switch {
-		case len(parts) == 3 && parts[1] == "memory": // version 1
-			dir, name = filepath.Join("/sys/fs/cgroup/memory", parts[2]), "memory.limit_in_bytes"
-		case len(parts) == 3 && parts[0] == "0" && dir == "":
-			dir = filepath.Join("/sys/fs/cgroup", parts[2])
-		}
-	}
-	dir = filepath.Join(dir, fmt.Sprintf("cheap-postmortem-%d", os.Getpid()))
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		return "", err
-	}
-	t.Cleanup(func() {
-		for range 200 {
-			if err = os.Remove(dir); err == nil {
-				return
-			}
-			time.Sleep(10 * time.Millisecond) // until the kernel has let go of the last process
-		}
-		t.Error(err)
-	})
-	// Without swap, where that can be said.
-	_ = os.WriteFile(filepath.Join(dir, "memory.swap.max"), []byte("0"), 0o666)
-	_ = os.WriteFile(filepath.Join(dir, "memory.swappiness"), []byte("0"), 0o666)
-	return filepath.Join(dir, "cgroup.procs"), os.WriteFile(filepath.Join(dir, name), fmt.Append(nil, limit), 0o666)
-}
 
 // killed is what the command prints of the program that was killed.
 var killed = []string{
@@ -75,7 +36,7 @@ var killed = []string{
 func TestPostmortem(t *testing.T) {
 	t.Parallel()
 	const limit = 100 << 20
-	procs, err := makeCgroup(t, limit)
+	enter, err := testchild.Cgroup(t, limit)
 	if err != nil {
 		t.Logf("no cgroup can be made here: %v", err)
 		return
@@ -84,7 +45,8 @@ func TestPostmortem(t *testing.T) {
 	testcall.Must(t, testchild.Build(program, nil, "./testdata/postmortem"))
 	box := filepath.Join(t.TempDir(), "box")
 	start := func(args ...string) (said string, err error) {
-		cmd := exec.CommandContext(untilDeadline(t), "/bin/sh", append([]string{"-c", `echo $$ >"$0" && exec "$@"`, procs, program, "-box", box}, args...)...)
+		cmd := exec.CommandContext(untilDeadline(t), program, append([]string{"-box", box}, args...)...)
+		enter(cmd)
 		text, err := cmd.CombinedOutput()
 		return string(text), err
 	}

@@ -27,6 +27,10 @@ var plantedPrograms = []struct {
 	without         bool
 	advice          string
 }{
+	{"cached", "page_cache", "are page cache, not a leak", false, "nothing: the kernel drops it"},
+	{"tmpfs", "shared_files", "are files in memory", false, "remove the files"},
+	{"pipes", "kernel_memory", "are memory of the kernel", false, "close the pipes"},
+	{"process", "others", "are other processes", false, "end the process"},
 	{"leak", "c_grows", "main.find|cmem", true, "free on each return"},
 	{"middle", "c_grows", "cmem", true, ""},
 	{"arenas", "malloc_free", "in use|free inside malloc|libc.Trim", true, "`libc.Trim`"},
@@ -78,8 +82,16 @@ func TestPlanted(t *testing.T) {
 				continue
 			}
 			t.Run(p.name+","+build.name, func(t *testing.T) {
-				v, before, table := runPlanted(t, program, p.name)
-				if v.About != resident.About(p.about) || v.Fault != (p.about != "nothing") {
+				enter := func(*exec.Cmd) {}
+				switch p.about {
+				case "page_cache", "shared_files", "kernel_memory", "others":
+					if enter, err = testchild.Cgroup(t, 100<<20); err != nil {
+						t.Logf("no cgroup can be made here: %v", err)
+						return
+					}
+				}
+				v, before, table := runPlanted(t, enter, program, p.name)
+				if v.About != resident.About(p.about) || v.Fault != (p.about != "nothing" && p.about != "page_cache") {
 					t.Errorf("%v, want %s\n%+v\n%s", v, p.about, v, table)
 				}
 				for _, part := range strings.Split(p.in, "|") {
@@ -91,7 +103,7 @@ func TestPlanted(t *testing.T) {
 				if p.advice == "" || build.tags != "" && p.name != "dropped" {
 					return
 				}
-				after, least, _ := runPlanted(t, program, p.name, "followed")
+				after, least, _ := runPlanted(t, enter, program, p.name, "followed")
 				if least > before/4*3 || after.About == v.About && p.about != "malloc_free" { // some of which stays
 					t.Errorf("the advice was followed, %d of %d bytes are resident, and the verdict is %v", least, before, after)
 				}
@@ -119,17 +131,18 @@ func TestPlanted(t *testing.T) {
 	}
 }
 
-// runPlanted returns the verdict of a program on itself, what is resident at its end, and its table.
-func runPlanted(t *testing.T, program string, args ...string) (v resident.Verdict, bytes int64, table string) {
+// runPlanted returns the verdict of a program on itself, the bytes that it prints at its end, and its table.
+func runPlanted(t *testing.T, enter func(*exec.Cmd), program string, args ...string) (v resident.Verdict, bytes int64, table string) {
 	t.Helper()
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), "GOGC=100", "GOMEMLIMIT=off", "MALLOC_ARENA_MAX=", "GOMAXPROCS=2")
 	cmd.Stderr = os.Stderr
+	enter(cmd)
 	out, err := cmd.Output()
 	var answer struct {
-		Verdict  resident.Verdict
-		Resident int64
-		Table    string
+		Verdict resident.Verdict
+		Bytes   int64
+		Table   string
 	}
 	if err == nil {
 		err = json.Unmarshal(out, &answer)
@@ -137,5 +150,5 @@ func runPlanted(t *testing.T, program string, args ...string) (v resident.Verdic
 	if err != nil {
 		t.Fatalf("%v: %v\n%s", args, err, out)
 	}
-	return answer.Verdict, answer.Resident, answer.Table
+	return answer.Verdict, answer.Bytes, answer.Table
 }

@@ -104,8 +104,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -124,6 +126,9 @@ const (
 	mib   = 1 << 20
 	steps = 10
 )
+
+// inContainers are the programs that run in a container.
+var inContainers = []string{"cached", "tmpfs", "pipes", "process"}
 
 // kept is what the programs hold.
 var kept []any
@@ -315,6 +320,54 @@ var programs = map[string]func(step int){
 		}
 	}),
 
+	// These run in a container. They print what it is charged beyond their own memory.
+	"cached": once(func() {
+		f := written(os.TempDir())
+		must(f.Sync())
+		if followed {
+			kept = append(kept, touched(60*mib)) // memory is short
+		}
+	}),
+	"tmpfs": once(func() {
+		if f := written("/dev/shm"); followed {
+			must(f.Close())
+		}
+	}),
+	"pipes": once(func() {
+		for range 1200 {
+			r, w, err := os.Pipe()
+			must(err)
+			_, err = w.Write(make([]byte, 64<<10))
+			must(err)
+			if followed {
+				must(r.Close())
+				must(w.Close())
+			}
+			kept = append(kept, r, w)
+		}
+	}),
+	"process": once(func() {
+		cmd := exec.Command(os.Args[0], "other")
+		_, err := cmd.StdinPipe() // it ends with this one
+		must(err)
+		out, err := cmd.StdoutPipe()
+		must(err)
+		must(cmd.Start())
+		_, err = out.Read(make([]byte, 1))
+		must(err)
+		if followed {
+			must(cmd.Process.Kill())
+			_, _ = cmd.Process.Wait()
+		}
+		kept = append(kept, cmd)
+	}),
+	"other": once(func() {
+		kept = append(kept, touched(80*mib))
+		fmt.Println()
+		_, _ = os.Stdin.Read(make([]byte, 1))
+		os.Exit(0)
+	}),
+
 	// Three servers with nothing wrong: one whose images come and go beside a cache in C, one with a full
 	// cache in C, one with garbage in Go. The first calls C from one thread: with an arena for each thread
 	// a third of what malloc holds may be free, and the verdict says so.
@@ -377,6 +430,19 @@ func gaps(n, size, stays int) {
 	if followed {
 		libc.Trim()
 	}
+}
+
+// written returns an open file of 80 MiB that has no name any more.
+func written(dir string) *os.File {
+	f, err := os.CreateTemp(dir, "planted-")
+	must(err)
+	must(os.Remove(f.Name()))
+	for range 80 {
+		_, err = f.Write(make([]byte, mib))
+		must(err)
+	}
+	kept = append(kept, f)
+	return f
 }
 
 // once does f in the first step.
@@ -532,11 +598,15 @@ func main() {
 		v = resident.Judge(r, &past)
 		past.Add(r.Point())
 		if i == steps-1 {
+			bytes := r.Kernel.Resident
+			if slices.Contains(inContainers, os.Args[1]) {
+				bytes = r.Cgroup.Charged - r.Kernel.Anonymous
+			}
 			must(json.NewEncoder(os.Stdout).Encode(struct {
-				Verdict  resident.Verdict
-				Resident int64
-				Table    string
-			}{v, r.Kernel.Resident, fmt.Sprintf("%+v", r.Table())}))
+				Verdict resident.Verdict
+				Bytes   int64
+				Table   string
+			}{v, bytes, fmt.Sprintf("%+v", r.Table())}))
 		}
 	}
 	runtime.KeepAlive(kept)
