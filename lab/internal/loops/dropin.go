@@ -1,4 +1,4 @@
-// Code generated from rival.tmpl by go generate. DO NOT EDIT.
+// Code generated from original.go by go generate. DO NOT EDIT.
 
 //go:build cgo
 
@@ -7,7 +7,7 @@ package loops
 import "github.com/cheapgo/cheap/x/cgoalloc"
 
 // Dropin does what the benchmarks of cgoalloc do, under the names that they have there, and returns
-// an error if a block is left. Original and Dropin differ in the import, as their users' programs do.
+// an error if a block is left. The drop-in's program differs in the import alone, as those of its users do.
 var Dropin = map[string]func(n int) error{
 	"DefaultTemporaryData":    on(dropinDefault, "TemporaryData"),
 	"DefaultGrowShrink":       on(dropinDefault, "GrowShrink"),

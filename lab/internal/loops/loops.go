@@ -6,8 +6,7 @@
 // of 4 bytes.
 package loops
 
-//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o original.go rival.tmpl name=Original lower=original from=github.com/CannibalVox
-//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o dropin.go rival.tmpl name=Dropin lower=dropin from=github.com/cheapgo/cheap/x
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o dropin.go original.go Original=Dropin original=dropin github.com/CannibalVox=github.com/cheapgo/cheap/x
 
 // temporarySize is the size of the block of step i of MultilayerTemporaryData.
 func temporarySize(i int) int {

@@ -1,5 +1,3 @@
-// Code generated from rival.tmpl by go generate. DO NOT EDIT.
-
 //go:build cgo
 
 package loops
@@ -7,7 +5,7 @@ package loops
 import "github.com/CannibalVox/cgoalloc"
 
 // Original does what the benchmarks of cgoalloc do, under the names that they have there, and returns
-// an error if a block is left. Original and Dropin differ in the import, as their users' programs do.
+// an error if a block is left. The drop-in's program differs in the import alone, as those of its users do.
 var Original = map[string]func(n int) error{
 	"DefaultTemporaryData":    on(originalDefault, "TemporaryData"),
 	"DefaultGrowShrink":       on(originalDefault, "GrowShrink"),

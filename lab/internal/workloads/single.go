@@ -1,7 +1,6 @@
 package workloads
 
-//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o single_heap.go single.tmpl type=Heap
-//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o single_local.go single.tmpl type=Local
+//go:generate go run github.com/cheapgo/cheap/internal/replay/expand -o single_local.go single_heap.go Heap=Local
 
 // The constants of the workloads of one thread. native.h has the same.
 const (

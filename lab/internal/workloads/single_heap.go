@@ -1,5 +1,3 @@
-// Code generated from single.tmpl by go generate. DO NOT EDIT.
-
 package workloads
 
 import (

@@ -1,4 +1,4 @@
-// Code generated from single.tmpl by go generate. DO NOT EDIT.
+// Code generated from single_heap.go by go generate. DO NOT EDIT.
 
 package workloads
 
