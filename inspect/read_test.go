@@ -281,11 +281,7 @@ func TestHammerRead(t *testing.T) {
 			runtime.KeepAlive(&n)
 		}
 	})
-	work.Go(func() { // another reader
-		for !stop.Load() {
-			allTables()
-		}
-	})
+	stopReading := testwait.Loop(1, func() { allTables() }) // another reader
 	last := map[string]float64{}
 	reads := 100
 	if testing.Short() {
@@ -311,6 +307,7 @@ func TestHammerRead(t *testing.T) {
 	}
 	stop.Store(true)
 	work.Wait()
+	stopReading()
 	handedOut, made := float64(mallocs[0]+mallocs[1]+mallocs[2]+mallocs[3]), float64(owners[0]+owners[1])
 	eventually(t, "the counts of the heap and of the pool, which may be busy, are right", func() bool {
 		v := readAll()

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own/internal/bell"
 )
 
@@ -61,7 +62,6 @@ func TestHammerAwait(t *testing.T) {
 		thread, parents := w.pool(Options{Run: Thread(0)}), w.pool(Options{})
 		destroyed := round%2 == 0 // meanwhile
 		var wg sync.WaitGroup
-		var over atomic.Bool
 		use := func(m *thing) {
 			in := make(chan struct{})
 			wg.Go(func() {
@@ -105,14 +105,7 @@ func TestHammerAwait(t *testing.T) {
 				w.own(t, thread, 1<<20)
 			}
 		})
-		drainer := make(chan struct{})
-		go func() {
-			defer close(drainer)
-			for !over.Load() {
-				drainPool(drained, 0)
-				runtime.Gosched()
-			}
-		}()
+		stop := testwait.Loop(1, func() { drainPool(drained, 0); runtime.Gosched() })
 		if round%8 == 0 {
 			runtime.GC()
 			wg.Go(func() {
@@ -134,8 +127,7 @@ func TestHammerAwait(t *testing.T) {
 		if err := Flush(ctx); err != nil {
 			t.Fatalf("Flush: %v", err)
 		}
-		over.Store(true)
-		<-drainer
+		stop()
 		drainPool(drained, 0)
 		if w.alive() != 0 {
 			t.Fatalf("round %d: %d resources are left", round, w.alive())

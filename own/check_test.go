@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"unsafe"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // A readerContext is a context of a C library with a lock, a pool of its own, and
@@ -163,22 +163,18 @@ func TestCheckReleased(t *testing.T) {
 func TestCheckReleasedWhileOwnersAreMade(t *testing.T) {
 	restLittle(t)
 	var resource [1]byte
-	var stop atomic.Bool
-	var maker sync.WaitGroup
+	var stop func()
 	err := CheckReleased(func() {
 		c := new(readerContext)
 		c.pool = NewPool(Options{Name: "cycle", Trace: true, Release: func(_ any, _ []uintptr) error { c.mu.TryLock(); return nil }})
 		testcall.Want(t, c.reader.Own(c.pool, unsafe.Pointer(&resource), 100))
-		maker.Go(func() {
-			for !stop.Load() {
-				var o object
-				testcall.Want(t, o.Own(c.pool, unsafe.Pointer(&resource), 100))
-				o.Close()
-			}
+		stop = testwait.Loop(1, func() {
+			var o object
+			testcall.Want(t, o.Own(c.pool, unsafe.Pointer(&resource), 100))
+			o.Close()
 		})
 	})
-	stop.Store(true)
-	maker.Wait()
+	stop()
 	if err == nil || !strings.Contains(err.Error(), "of cycle") {
 		t.Errorf("%v, want an owner in the pool cycle", err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
@@ -280,22 +281,12 @@ func TestDrainAtOnce(t *testing.T) {
 		}
 		running.Unlock()
 	}
-	var owners, drainers sync.WaitGroup
-	done := make(chan struct{})
-	for range 2 {
-		drainers.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-					if drainPool(p, 50) == 0 {
-						runtime.Gosched()
-					}
-				}
-			}
-		})
-	}
+	var owners sync.WaitGroup
+	stop := testwait.Loop(2, func() {
+		if drainPool(p, 50) == 0 {
+			runtime.Gosched()
+		}
+	})
 	for g := range 2 {
 		owners.Go(func() {
 			for i := range n / 2 {
@@ -310,8 +301,7 @@ func TestDrainAtOnce(t *testing.T) {
 		})
 	}
 	owners.Wait()
-	close(done)
-	drainers.Wait()
+	stop()
 	wait(t, "the rest is queued", func() bool {
 		cleanups(t)
 		drainPool(p, 0)

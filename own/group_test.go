@@ -14,6 +14,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -288,7 +289,7 @@ func TestHammerGroups(t *testing.T) {
 	for _, o := range []MemoryOptions{{}, {Unshared: true}, {Batch: 2}} {
 		h := newHeap(t)
 		m := NewMemory(h, o)
-		stop := collectWithoutPause()
+		stop := testwait.Loop(1, runtime.GC)
 		var workers sync.WaitGroup
 		for w := range 8 {
 			workers.Go(func() {

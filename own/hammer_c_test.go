@@ -16,6 +16,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/test/cside"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
 )
@@ -188,7 +189,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	for kind := range poolKinds {
 		h.renew(kind)
 	}
-	var workers, collector sync.WaitGroup
+	var workers sync.WaitGroup
 	for range goroutines {
 		workers.Go(func() {
 			for range resources / goroutines {
@@ -213,15 +214,9 @@ func TestHammerExactlyOnce(t *testing.T) {
 			}
 		})
 	}
-	var done atomic.Bool
-	collector.Go(func() {
-		for !done.Load() {
-			runtime.GC()
-		}
-	})
+	stop := testwait.Loop(1, runtime.GC)
 	workers.Wait()
-	done.Store(true)
-	collector.Wait()
+	stop()
 	testcall.Want(t, h.ledger.Report().Mistakes())
 
 	// The collector finds what was not closed, except what was made ahead.

@@ -12,27 +12,8 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
-
-// collectWithoutPause runs one collection after the other until stop is called.
-func collectWithoutPause() (stop func()) {
-	var wg sync.WaitGroup
-	done := make(chan struct{})
-	wg.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			default:
-				runtime.GC()
-			}
-		}
-	})
-	return func() {
-		close(done)
-		wg.Wait()
-	}
-}
 
 // A mix is what many goroutines do to the same owners and pools at a time.
 type mix struct {
@@ -215,7 +196,7 @@ func TestHammerExactlyOnce(t *testing.T) {
 	for i := range x.pools {
 		x.renew(i)
 	}
-	stop := collectWithoutPause()
+	stop := testwait.Loop(1, runtime.GC)
 	var made atomic.Int64
 	var wg sync.WaitGroup
 	for g := range goroutines {
@@ -265,7 +246,7 @@ func (x *mix) settle(t *testing.T) {
 func TestHammerNeverInUse(t *testing.T) {
 	rounds := times(300)
 	w := newWorld(t, rounds*50)
-	stop := collectWithoutPause()
+	stop := testwait.Loop(1, runtime.GC)
 	defer stop()
 	for round := range rounds {
 		p := w.pool(Options{Name: "mixed", Batch: 5})
@@ -319,7 +300,7 @@ func TestHammerParents(t *testing.T) {
 	for i := range roots {
 		roots[i].Store(w.own(t, p, 16))
 	}
-	stop := collectWithoutPause()
+	stop := testwait.Loop(1, runtime.GC)
 	var wg sync.WaitGroup
 	for g := range 8 {
 		wg.Go(func() {

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
 // TestHammerMemory has goroutines make blocks, write to them, hand them to each
@@ -16,7 +18,7 @@ func TestHammerMemory(t *testing.T) {
 		h := newHeap(t)
 		m := NewMemory(h, o)
 		const goroutines = 8
-		stop := collectWithoutPause()
+		stop := testwait.Loop(1, runtime.GC)
 		var workers sync.WaitGroup
 		handed := make(chan *Bytes, 100)
 		for w := range goroutines {

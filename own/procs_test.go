@@ -182,7 +182,7 @@ func TestHammerProcs(t *testing.T) {
 	x.pool.Store(x.f.pool(Options{}))
 	x.memory.Store(NewMemory(x.h, MemoryOptions{}))
 	setProcs(t, 1)
-	stop := collectWithoutPause()
+	stop := testwait.Loop(1, runtime.GC)
 	var users sync.WaitGroup
 	for g := range 8 {
 		users.Go(func() {

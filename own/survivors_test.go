@@ -13,6 +13,7 @@ import (
 	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own/internal/batch"
 )
 
@@ -194,16 +195,8 @@ func TestHammerSurvivors(t *testing.T) {
 			o.Run = new(Queue).Run()
 		}
 		p := w.pool(o)
-		var stop atomic.Bool
-		var wg, background sync.WaitGroup
-		background.Go(func() {
-			for !stop.Load() {
-				runtime.GC()
-				if o.Run.queue != nil {
-					drainPool(p, 0)
-				}
-			}
-		})
+		var wg sync.WaitGroup
+		stop := testwait.Loop(1, func() { runtime.GC(); drainPool(p, 0) })
 		for range workers {
 			wg.Go(func() {
 				held := make([]*thing, slots)
@@ -243,8 +236,7 @@ func TestHammerSurvivors(t *testing.T) {
 			p.CloseWait(patient(t)) // its error tells of owners that were never closed
 		}
 		wg.Wait()
-		stop.Store(true)
-		background.Wait()
+		stop()
 		if round%2 == 0 {
 			wait(t, "all of the pool are released", func() bool {
 				runtime.GC()

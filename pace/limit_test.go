@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -268,20 +269,7 @@ func TestGCPercentIsTheUsers(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	defer debug.SetGCPercent(before)
 	pool := numbers(t)
-	over := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-over:
-				return
-			default:
-			}
-			if err := new(own.Number[int]).Own(pool, 1, 3*mib); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	stop := testwait.Loop(1, func() { testcall.Want(t, new(own.Number[int]).Own(pool, 1, 3*mib)) })
 	is := 100
 	for i := range 12 {
 		err := Start(Options{Limit: int64(i%2) * 300 * mib})
@@ -297,8 +285,7 @@ func TestGCPercentIsTheUsers(t *testing.T) {
 		runtime.Gosched()
 		Stop()
 	}
-	close(over)
-	wg.Wait()
+	stop()
 	if is := debug.SetMemoryLimit(-1); is != math.MaxInt64 {
 		t.Errorf("the runtime's limit is %d", is)
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -341,25 +340,13 @@ func TestHammerStart(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	a := newAccount(t, AccountOptions{Name: "hammer"})
 	before := auto()
-	done := make(chan bool)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				if err := a.Add(5 * mib); err != nil {
-					continue
-				}
-				ReadStats()
-				Accounts()
-				a.Remove(5 * mib)
-			}
-		})
-	}
+	stop := testwait.Loop(4, func() {
+		if a.Add(5*mib) == nil {
+			ReadStats()
+			Accounts()
+			a.Remove(5 * mib)
+		}
+	})
 	for i := range 24 {
 		if err := Start(Options{Limit: int64(i%3) * 300 * mib}); err != nil {
 			t.Error(err)
@@ -367,8 +354,7 @@ func TestHammerStart(t *testing.T) {
 		SetLimit(int64(i%2) * 400 * mib)
 		Stop()
 	}
-	close(done)
-	wg.Wait()
+	stop()
 	if a.Held() != 0 || auto() != before {
 		t.Errorf("%d bytes held, %d more automatically", a.Held(), auto()-before)
 	}

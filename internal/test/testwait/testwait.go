@@ -43,6 +43,23 @@ func Until(t testing.TB, what string, f func() bool) {
 	}
 }
 
+// Loop has n goroutines call f again and again, until stop is called, which waits for them.
+func Loop(n int, f func()) (stop func()) {
+	var wg sync.WaitGroup
+	var over atomic.Bool
+	for range n {
+		wg.Go(func() {
+			for !over.Load() {
+				f()
+			}
+		})
+	}
+	return func() {
+		over.Store(true)
+		wg.Wait()
+	}
+}
+
 // Beside waits until done returns true, as Until does, while n goroutines call f again and again,
 // on as many Ps. An error of f fails the test.
 func Beside(t testing.TB, n int, f func() error, done func() bool) {

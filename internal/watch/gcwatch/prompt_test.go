@@ -2,7 +2,6 @@ package gcwatch
 
 import (
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -136,20 +135,7 @@ func TestPoll(t *testing.T) {
 func TestBackToBack(t *testing.T) {
 	for _, m := range modes {
 		m.run(t, func(t *testing.T) {
-			done := make(chan struct{})
-			var wg sync.WaitGroup
-			for range 2 {
-				wg.Go(func() {
-					for {
-						select {
-						case <-done:
-							return
-						default:
-							runtime.GC()
-						}
-					}
-				})
-			}
+			defer testwait.Loop(2, runtime.GC)()
 			var calls atomic.Int64
 			const n = 2000
 			testcall.Aside(func() {
@@ -158,8 +144,6 @@ func TestBackToBack(t *testing.T) {
 				}
 			})
 			testwait.Until(t, "all are called", func() bool { return calls.Load() == n })
-			close(done)
-			wg.Wait()
 		})
 	}
 }
