@@ -25,6 +25,7 @@ import (
 // it is full it drops every second moment, and from then on moments are twice as far from each other.
 type timeline struct {
 	began   time.Time
+	seen    time.Duration // when the program had memory last: it ends up to a second later on a busy machine
 	apart   time.Duration
 	points  []heappage.Point
 	moments []timelineMoment
@@ -77,6 +78,15 @@ func (t *timeline) toEnd() []heappage.Point {
 		}
 	}
 	return points
+}
+
+// all returns the start, the moments, and the end of a program that has run so long.
+func (t *timeline) all(took time.Duration) []heappage.Moment {
+	list := []heappage.Moment{{}}
+	for _, m := range t.moments {
+		list = append(list, heappage.Moment{At: m.at})
+	}
+	return append(list, heappage.Moment{At: cmp.Or(t.seen, took)})
 }
 
 // of returns what a stack had in use at each moment. It is number i of so many in the list of now, to which new stacks
@@ -173,10 +183,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	if c.Lost > 0 {
 		page.Rate += fmt.Sprintf(" %s were lost, so the numbers are too small.", figure.Plural(int(c.Lost), "sample"))
 	}
-	for _, m := range t.moments {
-		page.Moments = append(page.Moments, heappage.Moment{At: m.at})
-	}
-	page.Moments = append([]heappage.Moment{{}}, append(page.Moments, heappage.Moment{At: took})...)
+	page.Moments = t.all(took)
 	b := process.NewBuilder(r.rate)
 	var samples []*profile.Sample
 	var at [][]int64

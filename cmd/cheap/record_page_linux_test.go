@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/page/heappage"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
@@ -82,6 +83,19 @@ func TestTimelineOf(t *testing.T) {
 		if got := line.of(i, 4, func(m *timelineMoment) []float64 { return m.inUse }); !slices.Equal(got, want) {
 			t.Errorf("stack %d of 4: %d, want %d", i, got, want)
 		}
+	}
+}
+
+// TestTimelineEnd has a program whose exit takes half of the time that the command has waited for it: nothing has stopped growing
+// meanwhile.
+func TestTimelineEnd(t *testing.T) {
+	line := &timeline{moments: []timelineMoment{{at: 1}, {at: 2}}}
+	if got, want := line.all(6), []heappage.Moment{{}, {At: 1}, {At: 2}, {At: 6}}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	line.seen = 3
+	if got, want := line.all(6), []heappage.Moment{{}, {At: 1}, {At: 2}, {At: 3}}; !slices.Equal(got, want) {
+		t.Errorf("of a program that was seen until 3 ns: %v, want %v", got, want)
 	}
 }
 

@@ -32,17 +32,18 @@ type parts struct {
 	began    func() bool        // the library has begun
 	moment   func()             // called at each look at the resident bytes, or nil
 	library  string             // a file that the program has mapped from then on
-	timeline timeline           // only watch changes it, and what follows, and holds mu then
-	history  resident.History
-	forked   map[string]bool // the children of the last look, by process
+	timeline timeline           // watch changes the moments, look the points, each with mu
+	history  resident.History   // only look changes it, with mu
+	forked   map[string]bool    // the children of the last look, by process; only look uses it
 
-	mu      sync.Mutex        // guards all that follows
-	last    *resident.Reading // the last one
-	peak    *resident.Reading // when the most was resident
-	before  int64             // the bytes that statm said last: it is looked at more often
-	atLast  int64             // the least of the last two
-	next    string            // the program that took the place of this one, by exec, or ""
-	started []string          // programs that it has started
+	mu       sync.Mutex        // guards all that follows
+	last     *resident.Reading // the last one
+	peak     *resident.Reading // when the most was resident
+	before   int64             // the bytes that statm said last: it is looked at more often
+	atLast   int64             // the least of the last two
+	mostLive int64             // what C had in use at most since the last point of history
+	next     string            // the program that took the place of this one, by exec, or ""
+	started  []string          // programs that it has started
 }
 
 const (
@@ -54,49 +55,57 @@ const (
 	// Reading the list of mappings may take one part in partsShare of the time of a processor.
 	partsShare = 20
 
+	// partsApart is how far looks are from each other, if nothing else asks for one.
+	partsApart = 2 * time.Second
+
 	// leastRecorded is how long a program has run when growth is told.
 	leastRecorded = 2 * time.Second
 )
 
-// watch looks until over is closed. The resident bytes cost a microsecond. The list of mappings takes
-// longer, so it is read when a tenth more is resident than ever before, for the page, or, for growth, when two seconds
-// have passed.
+// watch watches until over is closed. The resident bytes, and what C has in use, cost a microsecond. The list of mappings takes
+// longer, up to a second on a busy machine, so looks at it do not delay what is noted meanwhile.
 func (p *parts) watch(over <-chan struct{}) {
-	const atLeast = 2 * time.Second
 	p.history = resident.History{Apart: partsEvery, Watched: leastRecorded}
+	wanted, ended := make(chan struct{}), make(chan struct{})
+	go func() { defer close(ended); p.looks(wanted, over) }()
+	defer func() { <-ended }()
 	ticks := time.NewTicker(partsFirst)
 	defer ticks.Stop()
 	usual := time.After(partsAtFirst)
-	var last time.Time
-	var took time.Duration
 	statm := procfs.Open(fmt.Sprintf("/proc/%d/statm", p.pid))
 	for {
 		now := statm.Read(func(text []byte) int64 {
 			all, _ := procfs.Resident(text, int64(os.Getpagesize()))
 			return all
 		})
+		live, _, _ := p.live()
+		at := time.Since(p.timeline.began)
 		p.mu.Lock()
 		most := int64(0)
 		if p.peak != nil {
 			most = p.peak.Mappings.All.Resident
 		}
-		if now > 0 && p.next == "" {
-			p.atLast, p.before = min(now, p.before), now
+		if now > 0 {
+			p.timeline.seen = at
+			if p.next == "" {
+				p.atLast, p.before = min(now, p.before), now
+			}
 		}
+		p.mostLive = max(p.mostLive, live)
+		late := p.last == nil || time.Since(p.last.Time) > partsApart
 		p.mu.Unlock()
 		due := now > 0 && p.timeline.due()
 		if now > 0 && p.moment != nil {
 			p.moment()
 		}
-		if since := time.Since(last); now > 0 && since >= partsShare*took && (now > most+most/10 || since > atLeast || due) {
-			before := processorTime()
-			last = time.Now()
-			p.look()
-			took = processorTime() - before // on a busy machine the clock says little
-			now = 0                         // the page has a point of the look
+		if now > 0 && (now > most+most/10 || late || due) {
+			select {
+			case wanted <- struct{}{}:
+			default: // one is made
+			}
 		}
 		if due {
-			m := timelineMoment{time.Since(p.timeline.began), p.inUse(), p.mapped(), now}
+			m := timelineMoment{at, p.inUse(), p.mapped(), now}
 			p.mu.Lock()
 			p.timeline.addMoment(m)
 			p.mu.Unlock()
@@ -106,10 +115,30 @@ func (p *parts) watch(over <-chan struct{}) {
 			return
 		case <-usual:
 			ticks.Reset(partsEvery)
+		case <-ticks.C:
+		}
+	}
+}
+
+// looks looks when it is wanted, unless the last look was expensive, or asked for, until over is closed. It is wanted when a tenth more is
+// resident than ever before, for the page, or, for growth, when two seconds have passed.
+func (p *parts) looks(wanted, over <-chan struct{}) {
+	var last time.Time
+	var took time.Duration
+	for {
+		select {
+		case <-over:
+			return
 		case done := <-p.asked:
 			p.look()
 			close(done)
-		case <-ticks.C:
+		case <-wanted:
+			if time.Since(last) >= partsShare*took {
+				before := processorTime()
+				last = time.Now()
+				p.look()
+				took = processorTime() - before // on a busy machine the clock says little
+			}
 		}
 	}
 }
@@ -168,8 +197,11 @@ func (p *parts) look() {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	r.C.Most = p.mostLive
 	p.timeline.addPoint(r)
-	p.history.Add(r.Point())
+	if p.history.Add(r.Point()) {
+		p.mostLive = 0
+	}
 	p.last = r
 	if p.peak == nil || m.All.Resident > p.peak.Mappings.All.Resident {
 		p.peak = r
@@ -199,7 +231,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	}
 	if p.last != nil {
 		end := *p.last
-		end.C.Live, end.C.Error, end.C.Known = live, deviation, known
+		end.C.Live, end.C.Error, end.C.Known, end.C.Most = live, deviation, known, p.mostLive
 		v, seen = resident.Judge(&end, &p.history), p.last.Mappings.All.Resident
 		if !v.Fault {
 			if most := resident.Judge(p.peak, &p.history); most.Fault && !most.Grows() { // it may have been freed since

@@ -8,10 +8,12 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/resident"
 )
 
@@ -54,8 +56,31 @@ func TestParts(t *testing.T) {
 	p.watch(over)
 	b.Reset()
 	p.report(line, 1<<20, 0)
-	if v, ok := p.verdict(grew{}); ok || b.Len() > 0 {
+	if v, ok := p.verdict(grew{}); ok || b.Len() > 0 || p.timeline.seen > 0 {
 		t.Errorf("of a program that has ended: %v\n%s", v, &b)
+	}
+}
+
+// TestPartsSlowLook has a look that goes on until three moments were noted: it does not delay them.
+func TestPartsSlowLook(t *testing.T) {
+	t.Parallel()
+	const moments = 3
+	noted, over, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	var n atomic.Int64
+	p := &parts{
+		pid: os.Getpid(), asked: make(chan chan struct{}), timeline: timeline{began: time.Now()},
+		inUse:  func() []float64 { return nil },
+		mapped: func() []float64 { n.Add(1); return nil },
+		live:   func() (int64, int64, bool) { return 0, 0, false },
+		began:  func() bool { <-noted; return false },
+	}
+	go func() { defer close(ended); p.watch(over) }()
+	testwait.Until(t, "there are moments beside a look", func() bool { return n.Load() >= moments })
+	close(noted)
+	close(over)
+	<-ended
+	if last := p.timeline.moments[len(p.timeline.moments)-1].at; p.timeline.seen < last {
+		t.Errorf("this process was seen until %v, and has a moment at %v", p.timeline.seen, last)
 	}
 }
 

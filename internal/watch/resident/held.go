@@ -21,18 +21,13 @@ func (j *judge) faults() (list []Verdict) {
 	return list
 }
 
-// lasting returns the bytes of a kind that were there all the time lately: in the last quarter of the time of a recording, and
-// at some points at least, or for lately. What is filled again and again is not free.
+// lasting returns the bytes of a kind that were there all the time lately: in the last quarter of the time of a recording, or
+// for lately. What is filled again and again is not free.
 func (j *judge) lasting(k Kind) int64 {
-	const some = 4
-	n, points := j.t.whole(k), j.past.points
+	n, points := j.now.parts[k], j.past.points
 	since := j.r.Time.Add(-lately)
 	if m := len(points); j.past.Watched > 0 && m > 0 {
-		last := points[m-1].time
-		since = last.Add(-last.Sub(points[0].time) / 4)
-		if before := points[max(m-some, 0)].time; before.Before(since) {
-			since = before
-		}
+		since = points[m-1].time.Add(-points[m-1].time.Sub(points[0].time) / 4)
 	}
 	for _, p := range from(points, since) {
 		n = min(n, p.parts[k])

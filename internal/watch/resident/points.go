@@ -33,6 +33,7 @@ func (r *Reading) point(t *Table) Point {
 	for _, part := range t.Parts {
 		p.parts[part.Kind] += part.Bytes + part.Swap
 	}
+	p.parts[MallocFree] -= max(0, r.C.Most-r.C.Live) // what has been free since the point before
 	for _, h := range r.Pools {
 		p.holders["pool "+h.Name] = p.holders["pool "+h.Name].plus(h)
 	}
@@ -60,11 +61,11 @@ const (
 	leastApart = time.Second
 )
 
-// Add adds a point, unless the last one is too close.
-func (h *History) Add(p Point) {
+// Add adds a point, and reports true, unless the last one is too close.
+func (h *History) Add(p Point) bool {
 	n := len(h.points)
 	if n > 0 && p.time.Sub(h.points[n-1].time) < max(h.apart, cmp.Or(h.Apart, leastApart)) {
-		return
+		return false
 	}
 	if n == mostPoints {
 		for i := range n / 2 {
@@ -75,6 +76,7 @@ func (h *History) Add(p Point) {
 		h.apart = 2 * max(h.apart, cmp.Or(h.Apart, leastApart))
 	}
 	h.points = append(h.points, p)
+	return true
 }
 
 // Growth is how much a number has grown.

@@ -71,6 +71,7 @@ type C struct {
 	Known     bool
 	Live      int64    // in use, an estimate
 	Error     int64    // its standard deviation
+	Most      int64    // in use at most since the last point of a History, or 0 if that is not known
 	Libraries []Holder // who has allocated that, the largest first
 	Growing
 }

@@ -373,27 +373,38 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// TestBusyRecording has the points of a recording on a busy machine, of which there are many while memory rises: a Go heap that
-// is full after half the time, and then free memory of malloc.
+// TestBusyRecording has the points of recordings on a busy machine. Of one there are many while memory rises: a Go heap that
+// is full after half the time, and then free memory of malloc. Two have few: all is free when the last one is made, and was until
+// then, or was not.
 func TestBusyRecording(t *testing.T) {
-	past := &History{Apart: 100 * time.Millisecond, Watched: 2 * time.Second}
 	began := time.Now()
-	reading := func(ms int, goHeap, inUse, free int64) *Reading {
-		r := &Reading{Time: began.Add(time.Duration(ms) * time.Millisecond), C: C{Known: true, Live: inUse * mib}}
+	var past *History
+	reading := func(ms int, goHeap, inUse, free, most int64) *Reading {
+		r := &Reading{Time: began.Add(time.Duration(ms) * time.Millisecond), C: C{Known: true, Live: inUse * mib, Most: most * mib}}
 		r.Mappings = &Mappings{All: Sum{Resident: (goHeap + inUse + free) * mib}, List: []Sum{
 			{Resident: (inUse + free) * mib, Count: 16, is: isMalloc}, {Resident: goHeap * mib, is: isGoHeap},
 		}}
 		past.Add(r.Point())
 		return r
 	}
+	record := func() { past = &History{Apart: 100 * time.Millisecond, Watched: 2 * time.Second} }
+	record()
 	for i, heap := range []int64{0, 2, 3, 6, 15, 24, 32, 41, 46, 53, 59, 60, 62, 70} {
-		reading(350*i, heap, 0, 0)
+		reading(350*i, heap, 0, 0, 0)
 	}
-	reading(6391, 70, 29, 0)
-	reading(7721, 70, 36, 170)
-	reading(7915, 70, 5, 236)
-	reading(8124, 70, 1, 242)
-	if v := Judge(reading(8541, 70, 1, 242), past); v.About != AboutMallocFree || v.Bytes != 170*mib {
+	reading(6391, 70, 29, 0, 29)
+	reading(7721, 70, 36, 170, 36)
+	reading(7915, 70, 5, 236, 36)
+	reading(8124, 70, 1, 242, 5)
+	if v := Judge(reading(8541, 70, 1, 242, 1), past); v.About != AboutMallocFree || v.Bytes != 170*mib {
 		t.Errorf("%+v", v)
+	}
+	for most, want := range map[int64]About{1: AboutMallocFree, 150: AboutNothing} {
+		record()
+		reading(0, 1, 0, 0, 0)
+		reading(900, 1, 160, 0, 160)
+		if v := Judge(reading(5200, 1, 1, 159, most), past); v.About != want {
+			t.Errorf("of which C had %d MiB in use: %+v", most, v)
+		}
 	}
 }
