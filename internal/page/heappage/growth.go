@@ -147,8 +147,10 @@ func (r *Recording) line(p Place) string {
 //     last quarter, and a line through the last half rises, which is not so where blocks of any size are replaced.
 //  3. It began where a line that is level and then rises fits best. A rise of which more than half comes in one step,
 //     such as a table that is read at the start, is not looked at.
-//  4. It has never fallen by half of its rise, as what is emptied again and again does, and the last quarter of the time of
-//     the rise has a sixteenth of it or more: what has stopped does not grow.
+//  4. The last half of the time of the rise has a quarter of it or more, and the last quarter a sixteenth: what is nearly full, or
+//     has stopped, does not grow.
+//  5. It has never fallen by half of what it has risen in that half, as what is emptied again and again does, and what goes up
+//     and down by chance, however few moments have seen it.
 //
 // Whether it is a leak, or a cache that is not full yet, the numbers do not say.
 func Grew(at []int64, moments []Moment, every int64) (since time.Duration, by int64, ok bool) {
@@ -189,15 +191,19 @@ func Grew(at []int64, moments []Moment, every int64) (since time.Duration, by in
 	}
 	first += bend(at[first:], moments[first:])
 	since, by = moments[first].At, end-at[first]
-	var most, fell, before int64 // before the last quarter
+	var most, fell, middle, before int64 // at the middle of the rise, and before its last quarter
 	for i := range at {
 		most = max(most, at[i])
 		fell = max(fell, most-at[i])
+		if moments[i].At <= whole-(whole-since)/2 {
+			middle = at[i]
+		}
 		if moments[i].At <= whole-(whole-since)/4 {
 			before = at[i]
 		}
 	}
-	if by <= 0 || fell > by/2 || end-before <= 0 || end-before < by/16 || !rises(at[n/2:], moments[n/2:]) {
+	lately := end - middle
+	if by <= 0 || lately < by/4 || fell > lately/2 || end-before <= 0 || end-before < by/16 || !rises(at[n/2:], moments[n/2:]) {
 		return 0, 0, false
 	}
 	return since, by, true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,4 +181,46 @@ func TestGrewSampled(t *testing.T) {
 		t.Errorf("of %d each, %d caches are accused, and %d leaks are found", runs, accused, found)
 	}
 	t.Logf("of %d each, %d caches are accused, and %d leaks are found", runs, accused, found)
+}
+
+// TestGrewNoise has 40 blocks of up to 4 MiB, each replaced again and again by one of another size. All of them together go up and
+// down by chance, and end high. A machine that is busy sees 24 moments of that, far from each other or close: the place is not
+// accused.
+func TestGrewNoise(t *testing.T) {
+	const every, ticks, runs = 512 << 10, 500, 500
+	chance := rand.New(rand.NewPCG(3, 4))
+	accused := 0
+	for range runs {
+		r := rand.New(rand.NewPCG(1, 2))
+		var blocks [40]float64
+		var sum float64
+		var all [ticks]int64
+		for i := range all {
+			at, n := r.IntN(len(blocks)), float64(r.IntN(4<<20))
+			if p := -math.Expm1(-n / every); chance.Float64() < p {
+				n /= p
+			} else {
+				n = 0
+			}
+			sum += n - blocks[at]
+			blocks[at], all[i] = n, int64(sum)
+		}
+		seen := []int{0, ticks - 1}
+		for range 24 {
+			seen = append(seen, chance.IntN(ticks))
+		}
+		slices.Sort(seen)
+		var moments []Moment
+		var at []int64
+		for _, i := range seen {
+			moments, at = append(moments, Moment{At: time.Duration(i) * 10 * time.Millisecond}), append(at, all[i])
+		}
+		if _, _, ok := Grew(at, moments, every); ok {
+			accused++
+		}
+	}
+	if accused > runs/50 {
+		t.Errorf("accused in %d of %d recordings", accused, runs)
+	}
+	t.Logf("accused in %d of %d recordings", accused, runs)
 }
