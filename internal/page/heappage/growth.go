@@ -31,8 +31,8 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 		}
 		growing, p.more = growing+1, more
 		p.Grew = "by " + figure.Bytes(float64(more))
-		if every > 1 { // the standard deviation of the difference of two estimates
-			p.Grew += " ± " + figure.Bytes(math.Sqrt(float64(every)*float64(2*p.Bytes-more)))
+		if off := p.deviation(2*p.Bytes-more, every); off >= 1 {
+			p.Grew += " ± " + figure.Bytes(off)
 		}
 		if since > r.Moments[len(r.Moments)-1].At/6 {
 			p.Grew += " from about " + seconds(since) + " on"
@@ -65,6 +65,16 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 		sentence += fmt.Sprintf(", and less at %s", figure.Plural(growing-1, "other place"))
 	}
 	return sentence, p.more
+}
+
+// deviation returns the standard deviation of the difference of two estimates that have so many bytes together. A block of n bytes
+// is sampled with the probability 1-exp(-n/every), so of large ones, such as megabytes, hardly any is missed.
+func (p *Place) deviation(sum, every int64) float64 {
+	if every <= 1 {
+		return 0
+	}
+	size := float64(p.Bytes) / float64(max(p.Blocks, 1))
+	return math.Sqrt(float64(sum) * size / math.Expm1(size/float64(every)))
 }
 
 // joined makes one place of those of one line that have grown: whatever functions it has called, it has grown by one figure.

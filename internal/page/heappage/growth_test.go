@@ -131,9 +131,12 @@ func TestRank(t *testing.T) {
 	if page := written(t, r); r.Places[1].Name != "f f.go:9" || !strings.Contains(page, `data-find="f" title="its flame graph"><code>… f.go:9</code>`) {
 		t.Errorf("the lines of a function are not together: %+v", r.Places)
 	}
-	sampled := []Place{place("f f.go:1", func(i int) int { return i })}
-	if got, _ := r.Rank(sampled, 512<<10); got != "C memory grew until the end at f f.go:1, by 64.0 MiB ± 5.66 MiB from the start on" {
-		t.Errorf("%q", got)
+	for blocks, off := range map[int64]string{1 << 20: " ± 5.66 MiB", 128: " ± 4.32 MiB", 64: " ± 3.16 MiB", 32: " ± 1.55 MiB", 2: ""} {
+		sampled := []Place{place("f f.go:1", func(i int) int { return i })}
+		sampled[0].Blocks = blocks
+		if got, _ := r.Rank(sampled, 512<<10); got != "C memory grew until the end at f f.go:1, by 64.0 MiB"+off+" from the start on" {
+			t.Errorf("of %d blocks: %q", blocks, got)
+		}
 	}
 }
 
