@@ -3,6 +3,8 @@ package resident
 import (
 	"encoding/binary"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"unsafe"
@@ -10,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/cheapgo/cheap/internal/test/testcall"
+	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
@@ -43,6 +46,30 @@ func TestUnread(t *testing.T) {
 	var words [2]uint64
 	if gone.read(8, words[:]) || gone.unread {
 		t.Errorf("page 0: %v", gone.unread)
+	}
+}
+
+// TestEndedMeanwhile has a process that ends when the list of its mappings was read, and before the headers of malloc were. One of
+// the mappings begins where an arena could. What was not read is not taken for free memory of malloc.
+func TestEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	testcall.Must(t, err)
+	c := exec.Command(self, "-test.run=^$")
+	testcall.Want(t, c.Start())
+	defer c.Wait()
+	testwait.Until(t, "a process has ended", func() bool { return !hasMemory(c.Process.Pid) })
+	list := filepath.Join(t.TempDir(), "smaps")
+	testcall.Want(t, os.WriteFile(list, []byte("7f0000000000-7f0003000000 rw-p 0 00:00 0\nRss: 49152 kB\nAnonymous: 49152 kB\n"), 0o600))
+	for pid, want := range map[int]bool{os.Getpid(): true, c.Process.Pid: false} {
+		f, err := os.Open(list)
+		testcall.Must(t, err)
+		b := blocks{pid: pid}
+		p := Classifier{Malloc: b.in}
+		if m := p.sumWith(&b, f); (m != nil) != want {
+			t.Errorf("%+v", m)
+		}
+		f.Close()
 	}
 }
 

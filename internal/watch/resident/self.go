@@ -11,6 +11,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/span"
 	"github.com/cheapgo/cheap/internal/page/symbols"
+	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
 
 // ReadMappings sums the mappings of this process. The kernel makes the list while it is read, which
@@ -52,6 +53,9 @@ func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
 	defer b.close()
 	tasks := b.tasks()
 	m := p.Sum(f)
+	if b.pid != os.Getpid() && !hasMemory(b.pid) {
+		return nil // it has ended meanwhile: what was read last is missing
+	}
 	if m != nil {
 		m.Arenas, m.Unread = int64(len(b.arenas)), b.unread
 		m.Threads = b.threads(m, p.Program, tasks)
@@ -70,6 +74,13 @@ func (p *Classifier) sumWith(b *blocks, f *os.File) *Mappings {
 		m.stacks, m.files = nil, nil
 	}
 	return m
+}
+
+// hasMemory reports whether a process has not ended yet.
+func hasMemory(pid int) bool {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/statm")
+	all, _ := procfs.Resident(text, 1)
+	return all > 0
 }
 
 // goSpace is more than the Go heap is large.
