@@ -60,9 +60,9 @@ func main() {
 }
 
 const (
-	limit    = 8 << 20          // KiB of data: what leaks on purpose must not take the machine
-	patience = 90 * time.Second // for one recording
-	killed   = 128 + 9          // the exit code of the program abort
+	limit    = 8 << 20         // KiB of data: what leaks on purpose must not take the machine
+	patience = 5 * time.Minute // for one recording: it ends what hangs, and a busy machine takes a minute
+	killed   = 128 + 9         // the exit code of the program abort
 )
 
 // lab is where programs are recorded.
