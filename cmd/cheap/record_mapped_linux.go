@@ -36,8 +36,8 @@ func (r *recording) addMapped(process *heapprofile.Process, s *heapprofile.Site)
 	r.mapped[k].end += int64(s.AllocBytes - s.FreeBytes)
 }
 
-// mostMapped sets what libraries have mapped, and returns the place whose addresses, mapped without malloc, have grown the most until the end, or else since a quarter
-// of the time: what an allocator maps at its start, others fill. bytes is how much that is.
+// mostMapped sets what libraries have mapped, and returns the place whose addresses, mapped without malloc, have grown the most, and
+// by how much.
 func (r *recording) mostMapped(process *heapprofile.Process, module string, t *timeline, moments []heappage.Moment) (place string, bytes int64) {
 	r.allocators = process.Allocators()
 	sites, err := r.file.Mappings()
@@ -61,14 +61,26 @@ func (r *recording) mostMapped(process *heapprofile.Process, module string, t *t
 			all[at][k] += n
 		}
 	}
-	grew, line, ofLine := false, "", int64(0) // the place in Go with the most
+	return mostGrown(all, moments)
+}
+
+// mostGrown returns the place that has grown the most until the end, or else since a quarter of the time, but for its largest step:
+// what an allocator maps at its start, others fill.
+func mostGrown(all map[string][]int64, moments []heappage.Moment) (place string, bytes int64) {
+	grew, most, line, ofLine := false, int64(-1), "", int64(0) // line: the place in Go with the most
 	for at, series := range all {
 		_, by, ok := heappage.Grew(series, moments, 1)
+		steady := by
 		if !ok {
-			by = series[len(series)-1] - series[len(series)/4]
+			step, since := int64(0), series[len(series)/4:]
+			for k, n := range since[1:] {
+				step = max(step, n-since[k])
+			}
+			by = since[len(since)-1] - since[0]
+			steady = by - step
 		}
-		if ok && !grew || ok == grew && (by > bytes || by == bytes && at < place) {
-			place, bytes, grew = at, by, ok
+		if ok && !grew || ok == grew && (steady > most || steady == most && (by > bytes || by == bytes && at < place)) {
+			place, bytes, grew, most = at, by, ok, steady
 		}
 		if strings.Contains(at, ".go:") && (by > ofLine || by == ofLine && at < line) {
 			line, ofLine = at, by

@@ -7,7 +7,39 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/cheapgo/cheap/internal/page/heappage"
 )
+
+// TestMostGrown has what two places have mapped at each moment of a second. One is the start of an allocator, which was late.
+func TestMostGrown(t *testing.T) {
+	var moments []heappage.Moment
+	for i := range 7 {
+		moments = append(moments, heappage.Moment{At: time.Duration(i) * time.Second / 6})
+	}
+	for _, c := range []struct {
+		start, forgets []int64
+		want           string
+		by             int64
+	}{
+		{[]int64{0, 0, 0, 64, 64, 64, 64}, []int64{0, 0, 4, 8, 8, 16, 32}, "forgets", 32},
+		{[]int64{0, 64, 64, 64, 64, 64, 64}, []int64{0, 0, 0, 0, 8, 8, 8}, "forgets", 8},
+		{[]int64{0, 0, 0, 64, 64, 64, 64}, []int64{0, 0, 0, 0, 0, 0, 8}, "start", 64},
+		{[]int64{0, 0, 0, 64, 64, 64, 64}, nil, "start", 64},
+	} {
+		all := map[string][]int64{"start": c.start}
+		if c.forgets != nil {
+			all["forgets"] = c.forgets
+		}
+		if place, by := mostGrown(all, moments); place != c.want || by != c.by {
+			t.Errorf("of %d and %d: %s, by %d, want %s, by %d", c.start, c.forgets, place, by, c.want, c.by)
+		}
+	}
+	if place, by := mostGrown(nil, moments); place != "" || by != 0 {
+		t.Errorf("of nothing: %s, by %d", place, by)
+	}
+}
 
 // TestRecordMapped records a program in C that maps memory as a library with an allocator of its own does.
 func TestRecordMapped(t *testing.T) {
