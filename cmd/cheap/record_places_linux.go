@@ -56,7 +56,7 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 	}
 	for k, n := range index { // a caller says more than the place if it is one of several, or if all is C
 		if all := callers[k]; len(all) > 1 || !strings.Contains(k.place, ".go:") {
-			places[n].Caller = mostOf(all, places[n].Bytes)
+			places[n].Caller = callersOf(all, places[n].Bytes)
 		}
 		places[n].Labels = mostOf(labels[k], places[n].Bytes)
 	}
@@ -67,6 +67,18 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 	return places
 }
 
+// callersOf returns the caller that has more than three quarters of the bytes, or else the two that have, with their shares.
+func callersOf(all map[string]int64, bytes int64) string {
+	names := slices.SortedFunc(maps.Keys(all), func(x, y string) int { return cmp.Or(cmp.Compare(all[y], all[x]), cmp.Compare(x, y)) })
+	if len(names) == 1 || all[names[0]] > bytes/4*3 {
+		return figure.Printable(names[0])
+	}
+	if first, second := names[0], names[1]; first != "" && second != "" && all[first]+all[second] > bytes/4*3 {
+		return figure.Printable(fmt.Sprintf("%s (%d %%) and %s (%d %%)", first, 100*all[first]/bytes, second, 100*all[second]/bytes))
+	}
+	return ""
+}
+
 // mostOf returns the texts that have more than three quarters of the bytes.
 func mostOf(all map[string]int64, bytes int64) string {
 	maps.DeleteFunc(all, func(_ string, n int64) bool { return n <= bytes/4*3 })
@@ -74,8 +86,8 @@ func mostOf(all map[string]int64, bytes int64) string {
 }
 
 // placeOf returns the place of a stack: a function and its line, and what it has called: the function of a library that has
-// called C, or else that of C, "" if it is not known; and the function that has called it. The place of a stack without Go is
-// the function of C that has allocated. The functions in which a program and a thread begin call everything, and are not named.
+// called C, or else that of C, "" if it is not known; and the line that has called it. The place of a stack without Go is the
+// function of C that has allocated. Functions of C in which a program and a thread begin call everything, and are not named.
 func placeOf(s *profile.Sample, module string) (place, by, caller string) {
 	var first, ofC, called string // the innermost function of Go, of all, and the outermost of C
 	var own string                // the function of the place, once that is one of the program
@@ -89,8 +101,8 @@ func placeOf(s *profile.Sample, module string) (place, by, caller string) {
 			isGo := strings.HasSuffix(line.Function.Filename, ".go") && !ofCgo(line.Function)
 			inProgram := isGo && (pkg == "main" || module != "" && (pkg == module || strings.HasPrefix(pkg, module+"/")))
 			switch {
-			case own != "" && inProgram && name != own && !strings.HasPrefix(name, own+".") && name != "main.main":
-				return place, by, name
+			case own != "" && inProgram && name != own && !strings.HasPrefix(name, own+"."):
+				return place, by, at
 			case own != "":
 			case inProgram:
 				if place, by = at, called; first != "" {
@@ -162,6 +174,9 @@ func (r *recording) reportPlaces(line func(label, format string, args ...any)) {
 		text := p.Name
 		if p.By != "" {
 			text += ", by " + p.By
+		}
+		if p.Caller != "" {
+			text += ", called by " + p.Caller
 		}
 		if p.Labels != "" {
 			text += ", with the label " + p.Labels

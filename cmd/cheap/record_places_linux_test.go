@@ -56,3 +56,33 @@ func TestPlacesInUse(t *testing.T) {
 		t.Errorf("without moments: %v", got)
 	}
 }
+
+// TestCallers has a helper that is called at two lines. What it gave one of them is freed, or less is in use, or the same.
+func TestCallers(t *testing.T) {
+	frame := func(name string, line int64) *profile.Location {
+		return &profile.Location{Line: []profile.Line{{Function: &profile.Function{Name: name, Filename: "/src/main.go"}, Line: line}}}
+	}
+	sample := func(inUse int64, line int64) *profile.Sample {
+		return &profile.Sample{Value: []int64{9, 900, 1, inUse}, Location: []*profile.Location{frame("main.dup", 3), frame("main.main", line)}}
+	}
+	for _, c := range []struct {
+		inUse []int64 // of the callers, each at the line of its number
+		want  string
+	}{
+		{[]int64{90}, ""},
+		{[]int64{0, 90}, "main.main main.go:2"},
+		{[]int64{10, 90}, "main.main main.go:2"},
+		{[]int64{60, 40}, "main.main main.go:1 (60 %) and main.main main.go:2 (40 %)"},
+		{[]int64{40, 60}, "main.main main.go:2 (60 %) and main.main main.go:1 (40 %)"},
+		{[]int64{30, 30, 30}, ""},
+	} {
+		var samples []*profile.Sample
+		for line, n := range c.inUse {
+			samples = append(samples, sample(n, int64(line+1)))
+		}
+		places := placesInUse(samples, nil, "")
+		if len(places) != 1 || places[0].Name != "main.dup main.go:3" || places[0].Caller != c.want {
+			t.Errorf("%d in use: %+v, want the caller %s", c.inUse, places, c.want)
+		}
+	}
+}

@@ -65,7 +65,7 @@ type Place struct {
 	Bytes  int64
 	Blocks int64
 	At     []int64 // bytes in use, by moment, or nil
-	Caller string  // the function that has called the place, or ""
+	Caller string  // the line that has called the place, or two with their shares, or ""
 	Labels string  // of three quarters of the bytes, as of a Stack, or ""
 	Grew   string  // by how much and since when, if that has grown until the end; Rank sets it
 
