@@ -228,6 +228,7 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 		}
 	}
 	_, _, g.all = heappage.Grew(all, page.Moments, int64(r.rate))
+	g.freed = freedAtEnd(samples, at, all, page.Moments, module, int64(r.rate))
 	g.mapped, g.mappedBy = r.mostMapped(process, module, &t, page.Moments)
 	r.places = page.Places
 	r.verdict, _ = r.parts.verdict(g)

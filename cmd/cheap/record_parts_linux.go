@@ -213,6 +213,7 @@ type grew struct {
 	sentence string // about the place of malloc that has grown the most, or ""
 	by       int64
 	all      bool   // all that C has in use has grown, whatever its places have
+	freed    string // what freedAtEnd says
 	peak     int64  // what C had in use at most
 	most     string // the place with the most in use, or ""
 	mapped   string // the place that has mapped the most without malloc, or ""
@@ -252,6 +253,8 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 			About: resident.AboutCGrows, Fault: true, Sentence: g.sentence, Bytes: g.by,
 			Do: "see what this place keeps: it is a leak, or a cache that is not full yet",
 		}, true
+	case g.freed != "" && (!v.Fault || v.About == resident.AboutMallocFree): // which came to be as the program ended
+		v = resident.Verdict{About: resident.AboutUnknown, Sentence: g.freed, Bytes: g.peak, Do: "if the program should not have kept that much, look at this place: memory that is freed as a program ends may have leaked until then"}
 	case v.About == resident.AboutMappingGrows && g.mappedBy >= v.Bytes/4:
 		v.Sentence += ", the most by " + g.mapped
 	case v.About == resident.AboutMappingGrows:

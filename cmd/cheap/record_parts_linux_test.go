@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/pprof/profile"
+
+	"github.com/cheapgo/cheap/internal/page/heappage"
 	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/resident"
@@ -119,6 +122,49 @@ func TestPartsEarly(t *testing.T) {
 	p.peak = p.last
 	if v, _ := p.verdict(grew{peak: 360 * mib}); v.Sentence != "nothing stands out; C had 360 MiB in use at most, and 0 bytes at the end" {
 		t.Errorf("all was freed at the end: %v", v)
+	}
+}
+
+// TestFreedAtEnd has a program in which one place has grown and another not, and that frees all in its last moment, or but a part
+// of the first place, or before.
+func TestFreedAtEnd(t *testing.T) {
+	const mib, moments = 1 << 20, 40
+	for name, c := range map[string]struct {
+		freed, left int // from which moment on, and how much stays
+		want        string
+	}{
+		"in the last moment": {moments - 1, 0, "nothing stands out at the end; 1.0 s before it C had 86.0 MiB in use, the most from main.leak a.go:7, which had risen by 76.0 MiB ± 6.16 MiB from the start on"},
+		"in two":             {moments - 2, 4, "nothing stands out at the end; 2.0 s before it C had 84.0 MiB in use, the most from main.leak a.go:7, which had risen by 74.0 MiB ± 6.08 MiB from the start on"},
+		"before":             {moments - 5, 0, ""},
+		"not all":            {moments - 1, 60, ""},
+	} {
+		var samples []*profile.Sample
+		at := make([][]int64, 2)
+		all, times := make([]int64, moments), make([]heappage.Moment, moments)
+		for i, function := range []string{"main.leak", "main.cache"} {
+			samples = append(samples, &profile.Sample{Value: []int64{1 << 20, 0, 1 << 20, 0}, Location: []*profile.Location{{Line: []profile.Line{{Line: 7, Function: &profile.Function{Name: function, Filename: "a.go"}}}}}})
+			for k := range moments {
+				n := int64(10)
+				switch {
+				case k >= c.freed && k+2 > moments:
+					n = int64(c.left * (1 - i))
+				case k >= c.freed:
+					n = int64(c.left)
+				case i == 0:
+					n = 2 * int64(k)
+				}
+				at[i] = append(at[i], n*mib)
+				all[k] += n * mib
+				times[k].At = time.Duration(k) * time.Second
+			}
+		}
+		if got := freedAtEnd(samples, at, all, times, "", 512<<10); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	p := &parts{live: func() (int64, int64, bool) { return 0, 0, true }}
+	if v, ok := p.verdict(grew{freed: "x"}); !ok || v.Fault || v.Sentence != "x" {
+		t.Errorf("the verdict is %v", v)
 	}
 }
 

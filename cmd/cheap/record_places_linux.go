@@ -67,6 +67,37 @@ func placesInUse(samples []*profile.Sample, at [][]int64, module string) (places
 	return places
 }
 
+// freedAtEnd says where C memory has grown until shortly before the end of a program that has freed it as it ended: a server
+// that ends in order hides what it has kept. at has the bytes in use of each sample at each moment, and all their sums. It
+// returns "" if there is no such place.
+func freedAtEnd(samples []*profile.Sample, at [][]int64, all []int64, moments []heappage.Moment, module string, every int64) string {
+	last := len(all) - 1
+	k := last - 1
+	if k > 0 && all[k-1] > all[k] { // a part was freed
+		k--
+	}
+	if k < 0 || all[k]-all[last] < leastUnseen || all[last] > all[k]/4 {
+		return ""
+	}
+	var then []*profile.Sample
+	var series [][]int64
+	for i, s := range samples {
+		was := &profile.Sample{Value: slices.Clone(s.Value), Location: s.Location, Label: s.Label}
+		was.Value[3] = at[i][k]
+		then, series = append(then, was), append(series, at[i][:k+1])
+	}
+	before := heappage.Recording{Moments: moments[:k+1]}
+	if sentence, _ := before.Rank(placesInUse(then, series, module), every); sentence == "" {
+		return ""
+	}
+	p := before.Places[0]
+	text := fmt.Sprintf("nothing stands out at the end; %.1f s before it C had %s in use, the most from %s", (moments[last].At - moments[k].At).Seconds(), byteCount(all[k]), p.Name)
+	if p.Caller != "" {
+		text += ", called by " + p.Caller
+	}
+	return text + ", which had risen " + p.Grew
+}
+
 // callersOf returns the caller that has more than three quarters of the bytes, or else the two that have, with their shares.
 func callersOf(all map[string]int64, bytes int64) string {
 	names := slices.SortedFunc(maps.Keys(all), func(x, y string) int { return cmp.Or(cmp.Compare(all[y], all[x]), cmp.Compare(x, y)) })
