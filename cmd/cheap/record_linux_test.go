@@ -138,7 +138,7 @@ func TestRecordTrace(t *testing.T) {
 	// The calls of Go code are replayed at the end.
 	r = record(t, "-rate", "1", "-trace", file, theRecorded(t), "leak")
 	for _, want := range []string{
-		"\n  Go itself   asked for 195 KiB in 120 blocks, by ", "measured now by replaying them\n", "\n  trace       go run ./lab replay ", " by the trace, which has all calls\n",
+		"\n  Go itself   asked for 195 KiB in 120 blocks, by ", "measured now by replaying them\n", "\n  trace       go run ./lab replay ", " by the trace, which has all calls; by library:\n",
 	} {
 		if !strings.Contains(r.stderr, want) {
 			t.Errorf("no %q in\n%s", want, r.stderr)
@@ -194,8 +194,8 @@ int main(void) { return malloc(1) < (void *)memory; }
 		code  int
 		want  string
 	}{
-		{first, []string{"-no-pie", "-fno-pie"}, 7, "\n  at the end  760 KiB in use\n"},
-		{first, []string{"-pie", "-fPIE"}, 7, "\n  at the end  760 KiB in use\n"},
+		{first, []string{"-no-pie", "-fno-pie"}, 7, "\n  at the end  760 KiB in use, by place:\n"},
+		{first, []string{"-pie", "-fPIE"}, 7, "\n  at the end  760 KiB in use, by place:\n"},
 		{second, nil, exitFailed, "cheap record: nothing was recorded: the program is linked with a malloc of its own\n"},
 	} {
 		program := filepath.Join(t.TempDir(), "program")

@@ -66,7 +66,7 @@ int main(void) {
 	compileC(t, program, text, "-O1")
 	r := record(t, "-rate", "1", program)
 	want := regexp.MustCompile(`(?m)^  mapped +24\.0 MiB  program, by jemalloc \(lib_je_\), without malloc; 10\.0 MiB at the end\n  allocator   jemalloc \(lib_je_\) is in program, beside malloc: what it maps is seen, and not its blocks\n`)
-	if r.code != 0 || !want.MatchString(r.stderr) || !strings.Contains(r.stderr, "\n  at the end  40.0 MiB in use\n") {
+	if r.code != 0 || !want.MatchString(r.stderr) || !strings.Contains(r.stderr, "\n  at the end  40.0 MiB in use, by place:\n") {
 		t.Errorf("code %d, no %s in\n%s", r.code, want, r.stderr)
 	}
 }

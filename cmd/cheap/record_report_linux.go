@@ -30,7 +30,6 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	}
 	if r.pid != 0 {
 		line("counted", "%s", r.counted())
-		line("not seen", "calls by an address of malloc that was copied before, of an allocator that is linked into a library, and for half a second those of libraries that are loaded now")
 	}
 	if r.verdict.Sentence != "" {
 		profile := "the profile"
@@ -50,11 +49,12 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 	if c.Samples == 0 {
 		line("samples", "none: the program has allocated little; sample more with -rate")
 	} else {
-		line("at most", "%s in use, give or take %s: from %s, one in %s",
-			byteCount(c.Peak), byteCount(c.PeakError), figure.Plural(int(c.Samples), "sample"), byteCount(r.rate))
+		trace := ""
 		if r.traced != nil && r.traced.peak > 0 {
-			line("", "%s by the trace, which has all calls", byteCount(r.traced.peak))
+			trace = fmt.Sprintf("; %s by the trace, which has all calls", byteCount(r.traced.peak))
 		}
+		line("at most", "%s in use, give or take %s: from %s, one in %s%s; by library:",
+			byteCount(c.Peak), byteCount(c.PeakError), figure.Plural(int(c.Samples), "sample"), byteCount(r.rate), trace)
 		slices.SortStableFunc(libraries, func(x, y heapprofile.Library) int { return cmp.Compare(y.Peak, x.Peak) })
 		for i, l := range libraries {
 			if i == mostLibraries || l.Peak == 0 {
@@ -62,8 +62,11 @@ func (r *recording) writeReport(w io.Writer, c shared.Counts, libraries []heappr
 			}
 			line("", "%10s  %s", byteCount(l.Peak), figure.Printable(l.Name))
 		}
-		line("at the end", "%s", inUse(c))
+		line("at the end", "%s, by place:", inUse(c))
 		r.reportPlaces(line)
+	}
+	if r.pid != 0 {
+		line("not seen", "calls by an address of malloc that was copied before, of an allocator that is linked into a library, and for half a second those of libraries that are loaded now")
 	}
 	if c.Lost > 0 {
 		line("lost", "%s, for which there was no room: the figures are too small", figure.Plural(int(c.Lost), "sample"))

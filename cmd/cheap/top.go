@@ -55,7 +55,7 @@ func parseTop(args []string) (*topSettings, *flag.FlagSet, error) {
 	s := new(topSettings)
 	flags := flag.NewFlagSet("cheap top", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.BoolVar(&s.once, "once", false, "print once, and end")
+	flags.BoolVar(&s.once, "once", false, "print once, and end; not with -pid")
 	flags.DurationVar(&s.every, "every", 2*time.Second, "read the figures after this `time`, again and again")
 	flags.IntVar(&s.pid, "pid", 0, "show the C heap of the `process` with this number, which goes on as before")
 	flags.StringVar(&s.sort, "sort", top.Keys[0], "sort the lists by this `key`: "+strings.Join(top.Keys, ", "))
@@ -72,7 +72,7 @@ func parseTop(args []string) (*topSettings, *flag.FlagSet, error) {
 	case s.pid < 0:
 		return nil, flags, usagef("-pid: %d is no number of a process", s.pid)
 	case s.pid > 0 && s.once:
-		return nil, flags, usagef("-once: a recording begins empty; use cheap record -pid %d -for 10s", s.pid)
+		return nil, flags, usagef("-once: a recording begins empty; use cheap record -pid %d -for 30s", s.pid)
 	case s.pid > 0 && flags.NArg() > 0:
 		return nil, flags, usagef("-pid needs no address; leave %s out", flags.Arg(0))
 	case s.pid > 0:
