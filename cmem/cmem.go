@@ -120,6 +120,13 @@ func liveBlocks() int64 {
 	return int64(c.live_blocks)
 }
 
+// held returns what the allocator has taken for them: a word, and the size that it gives.
+func held() int64 {
+	var c C.struct_cmem_counts
+	C.cmem_read(&c)
+	return int64(c.live_usable + 8*c.live_blocks)
+}
+
 func waiting() bool { return C.cmem_is_waiting() != 0 }
 
 func unseen() (bytes int64, ok bool) {

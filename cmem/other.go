@@ -18,6 +18,7 @@ func refresh()                {}
 func rate() int64             { return 0 }
 func waiting() bool           { return false }
 func liveBlocks() int64       { return 0 }
+func held() int64             { return 0 }
 func unseen() (int64, bool)   { return 0, true }
 func read() Stats             { return Stats{} }
 func eachSite(func(*site))    {}

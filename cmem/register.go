@@ -41,10 +41,10 @@ func (counted) Off() string {
 }
 
 func (counted) Read() census.CCounts {
-	s := ReadStats()
+	s, more := ReadStats(), unseenLately()
 	return census.CCounts{
 		Mallocs: s.Mallocs, Frees: s.Frees, Bytes: s.Bytes,
-		Live: s.Live + unseenLately(), LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
+		Live: s.Live + more, Held: held() + more, LiveError: s.LiveError, Samples: s.Samples, Lost: s.Lost,
 	}
 }
 

@@ -243,12 +243,12 @@ func (e *unrecordedError) Error() string { return "nothing was recorded: " + e.w
 
 // watchParts has the resident memory of the program watched until stop is called. look has it looked at immediately.
 func (r *recording) watchParts(pid int) (look, stop func()) {
-	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), moment: r.file.FindGo, program: r.path, isGo: r.program.IsGo, children: r.children, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() (bytes, deviation int64, ok bool) {
+	r.parts = &parts{pid: pid, asked: make(chan chan struct{}), began: r.file.Started, library: filepath.Base(r.file.Path), moment: r.file.FindGo, program: r.path, isGo: r.program.IsGo, children: r.children, timeline: timeline{began: time.Now()}, inUse: func() []float64 { return r.inUse(r.file.InUse) }, mapped: func() []float64 { return r.inUse(r.file.Mapped) }, live: func() resident.C {
 		if !r.file.Started() || r.file.Off() != "" || r.pid != 0 { // of what was in use before, nothing is known
-			return 0, 0, false
+			return resident.C{}
 		}
 		c, err := r.file.Counts()
-		return int64(c.Live), int64(c.LiveError), err == nil
+		return resident.C{Known: err == nil, Live: c.Live, Held: c.Held, Error: c.LiveError}
 	}}
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() { defer close(ended); r.parts.watch(over) }()

@@ -23,10 +23,10 @@ type parts struct {
 	pid      int
 	program  string
 	isGo     bool
-	children *children                                // nil without -children
-	live     func() (bytes, deviation int64, ok bool) // of the C heap
-	inUse    func() []float64                         // of each stack; see File.InUse
-	mapped   func() []float64                         // likewise
+	children *children         // nil without -children
+	live     func() resident.C // what is counted of the C heap
+	inUse    func() []float64  // of each stack; see File.InUse
+	mapped   func() []float64  // likewise
 
 	asked    chan chan struct{} // for a look at once; see lookNow
 	began    func() bool        // the library has begun
@@ -36,14 +36,14 @@ type parts struct {
 	history  resident.History   // only look changes it, with mu
 	forked   map[string]bool    // the children of the last look, by process; only look uses it
 
-	mu       sync.Mutex        // guards all that follows
-	last     *resident.Reading // the last one
-	peak     *resident.Reading // when the most was resident
-	before   int64             // the bytes that statm said last: it is looked at more often
-	atLast   int64             // the least of the last two
-	mostLive int64             // what C had in use at most since the last point of history
-	next     string            // the program that took the place of this one, by exec, or ""
-	started  []string          // programs that it has started
+	mu      sync.Mutex        // guards all that follows
+	last    *resident.Reading // the last one
+	peak    *resident.Reading // when the most was resident
+	before  int64             // the bytes that statm said last: it is looked at more often
+	atLast  int64             // the least of the last two
+	most    int64             // what C had in use at most since the last point of history
+	next    string            // the program that took the place of this one, by exec, or ""
+	started []string          // programs that it has started
 }
 
 const (
@@ -78,12 +78,12 @@ func (p *parts) watch(over <-chan struct{}) {
 			all, _ := procfs.Resident(text, int64(os.Getpagesize()))
 			return all
 		})
-		live, _, _ := p.live()
+		c := p.live()
 		at := time.Since(p.timeline.began)
 		p.mu.Lock()
-		most := int64(0)
+		peak := int64(0)
 		if p.peak != nil {
-			most = p.peak.Mappings.All.Resident
+			peak = p.peak.Mappings.All.Resident
 		}
 		if now > 0 {
 			p.timeline.seen = at
@@ -91,14 +91,14 @@ func (p *parts) watch(over <-chan struct{}) {
 				p.atLast, p.before = min(now, p.before), now
 			}
 		}
-		p.mostLive = max(p.mostLive, live)
+		p.most = max(p.most, c.Live, c.Held)
 		late := p.last == nil || time.Since(p.last.Time) > partsApart
 		p.mu.Unlock()
 		due := now > 0 && p.timeline.due()
 		if now > 0 && p.moment != nil {
 			p.moment()
 		}
-		if now > 0 && (now > most+most/10 || late || due) {
+		if now > 0 && (now > peak+peak/10 || late || due) {
 			select {
 			case wanted <- struct{}{}:
 			default: // one is made
@@ -190,17 +190,16 @@ func (p *parts) look() {
 		return
 	}
 	p.lookForPrograms()
-	r := &resident.Reading{Time: time.Now(), Mappings: m, Threads: m.Threads}
-	r.C.Live, r.C.Error, r.C.Known = p.live()
+	r := &resident.Reading{Time: time.Now(), Mappings: m, Threads: m.Threads, C: p.live()}
 	if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.pid)); err == nil {
 		r.Kernel.Threads = procfs.Count(status, "Threads")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r.C.Most = p.mostLive
+	r.C.Most = p.most
 	p.timeline.addPoint(r)
 	if p.history.Add(r.Point()) {
-		p.mostLive = 0
+		p.most = 0
 	}
 	p.last = r
 	if p.peak == nil || m.All.Resident > p.peak.Mappings.All.Resident {
@@ -225,14 +224,15 @@ type grew struct {
 func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	live, deviation, known := p.live()
+	c := p.live()
+	live, deviation, known := c.Live, c.Error, c.Known
 	seen, early := int64(0), true // what the last look saw, and whether the program ended before growth can be told
 	if n := len(p.timeline.moments); n > 0 {
 		early = p.timeline.moments[n-1].at < leastRecorded
 	}
 	if p.last != nil {
 		end := *p.last
-		end.C.Live, end.C.Error, end.C.Known, end.C.Most = live, deviation, known, p.mostLive
+		end.C, end.C.Most = c, p.most
 		v, seen = resident.Judge(&end, &p.history), p.last.Mappings.All.Resident
 		if !v.Fault {
 			if most := resident.Judge(p.peak, &p.history); most.Fault && !most.Grows() { // it may have been freed since

@@ -29,7 +29,7 @@ func TestParts(t *testing.T) {
 	}
 	program, err := os.Executable()
 	testcall.Must(t, err)
-	p := &parts{pid: os.Getpid(), program: program, isGo: true, live: func() (int64, int64, bool) { return 1 << 20, 0, true }, began: func() bool { return false }}
+	p := &parts{pid: os.Getpid(), program: program, isGo: true, live: func() resident.C { return resident.C{Known: true, Live: 1 << 20} }, began: func() bool { return false }}
 	p.look()
 	runtime.KeepAlive(held)
 	var b strings.Builder
@@ -74,7 +74,7 @@ func TestPartsSlowLook(t *testing.T) {
 		pid: os.Getpid(), asked: make(chan chan struct{}), timeline: timeline{began: time.Now()},
 		inUse:  func() []float64 { return nil },
 		mapped: func() []float64 { n.Add(1); return nil },
-		live:   func() (int64, int64, bool) { return 0, 0, false },
+		live:   func() resident.C { return resident.C{} },
 		began:  func() bool { <-noted; return false },
 	}
 	go func() { defer close(ended); p.watch(over) }()
@@ -102,7 +102,7 @@ func TestPartsEarly(t *testing.T) {
 		{time.Minute, 20, "nothing stands out; of 17.0 MiB the most, ", "resident 17.0 MiB at most; "}, // pages that C has not touched
 		{time.Minute, 60, "C had 60.0 MiB ± 1.00 MiB in use at the end, the most from main.short; 41.0 MiB more than at the last look, at 1m0s: the program ended too early after that to tell whether it grows", "resident not known: "},
 	} {
-		p := &parts{live: func() (int64, int64, bool) { return c.live * mib, mib, true }, timeline: timeline{began: began, moments: []timelineMoment{{at: c.after}}}, atLast: 18 * mib}
+		p := &parts{live: func() resident.C { return resident.C{Known: true, Live: c.live * mib, Error: mib} }, timeline: timeline{began: began, moments: []timelineMoment{{at: c.after}}}, atLast: 18 * mib}
 		p.last = &resident.Reading{Time: began.Add(c.after), C: resident.C{Known: true, Live: 19 * mib}, Mappings: &resident.Mappings{All: resident.Sum{Resident: 17 * mib}}}
 		p.peak = p.last
 		if v, ok := p.verdict(grew{most: "main.short"}); !ok || !strings.HasPrefix(v.Sentence, c.want) {
@@ -114,7 +114,7 @@ func TestPartsEarly(t *testing.T) {
 			t.Errorf("after %v: %s", c.after, &b)
 		}
 	}
-	p := &parts{live: func() (int64, int64, bool) { return 0, 0, true }, history: resident.History{Apart: partsEvery, Watched: leastRecorded}}
+	p := &parts{live: func() resident.C { return resident.C{Known: true} }, history: resident.History{Apart: partsEvery, Watched: leastRecorded}}
 	for i := range int64(10) {
 		p.last = &resident.Reading{Time: began.Add(time.Duration(i) * time.Second), C: resident.C{Known: true, Live: i * 40 * mib}, Mappings: new(resident.Classifier).Sum(strings.NewReader(fmt.Sprintf("10000-100000000 rw-p 0 00:00 0 [anon: glibc: malloc]\nRss: %d kB\nAnonymous: %[1]d kB\n", 4096+i*40<<10)))}
 		p.history.Add(p.last.Point())

@@ -125,7 +125,11 @@ func inUse(c shared.Counts) string {
 	if bound := c.LiveBound(); c.LiveSamples == 0 && bound > 0 {
 		return fmt.Sprintf("less than %s in use, with a certainty of 95 %%: no sample is in use", byteCount(bound))
 	}
-	return byteCount(c.Live) + " in use"
+	text := byteCount(c.Live) + " in use"
+	if c.Held > c.Live+c.Live/4 && c.Held-c.Live >= leastMapped {
+		text += fmt.Sprintf(", for which malloc has taken %s: the blocks are small", byteCount(c.Held))
+	}
+	return text
 }
 
 // byteCount writes a number of bytes.

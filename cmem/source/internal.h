@@ -130,7 +130,7 @@ struct fields {
 	uint64_t taken, lost, rate;
 	uint64_t stacks, stack_all, stack_c, stack_go, stack_closed, stack_labels, stack_allocs, stack_peak_bytes,
 		stack_peak, stack_pcs;
-	uint64_t live, live_variance, live_samples, peak_live, peak_variance, peak, closed;
+	uint64_t live, live_variance, live_samples, live_blocks, live_usable, peak_live, peak_variance, peak, closed;
 	uint64_t trace;
 	uint64_t mapping_stacks, mapping_peak; // as stacks and peak
 };

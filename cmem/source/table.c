@@ -313,6 +313,8 @@ void cmem_table_fields(struct fields *f) {
 	f->live = (uintptr_t)&stacks[cmem_of_malloc].live;
 	f->live_variance = (uintptr_t)&stacks[cmem_of_malloc].var;
 	f->live_samples = (uintptr_t)&live_n;
+	f->live_blocks = (uintptr_t)&stacks[cmem_of_malloc].blocks;
+	f->live_usable = (uintptr_t)&stacks[cmem_of_malloc].usable;
 	f->peak_live = (uintptr_t)&stacks[cmem_of_malloc].peak_live;
 	f->peak_variance = (uintptr_t)&stacks[cmem_of_malloc].peak_var;
 	f->peak = (uintptr_t)&stacks[cmem_of_malloc].peak;

@@ -82,7 +82,7 @@ func C() CHeap {
 // CCounts are the fields of cmem.Stats.
 type CCounts struct {
 	Mallocs, Frees, Bytes int64
-	Live, LiveError       int64
+	Live, Held, LiveError int64 // Held: what malloc has taken for Live
 	Samples, Lost         int64
 }
 

@@ -33,7 +33,8 @@ func (r *Reading) point(t *Table) Point {
 	for _, part := range t.Parts {
 		p.parts[part.Kind] += part.Bytes + part.Swap
 	}
-	p.parts[MallocFree] -= max(0, r.C.Most-r.C.Live) // what has been free since the point before
+	used, _ := r.inUse()
+	p.parts[MallocFree] -= max(0, r.C.Most-used) // what has been free since the point before
 	for _, h := range r.Pools {
 		p.holders["pool "+h.Name] = p.holders["pool "+h.Name].plus(h)
 	}

@@ -70,8 +70,9 @@ type Cheap struct {
 type C struct {
 	Known     bool
 	Live      int64    // in use, an estimate
+	Held      int64    // what malloc has taken for that: more, where blocks are small; 0 if that is not known
 	Error     int64    // its standard deviation
-	Most      int64    // in use at most since the last point of a History, or 0 if that is not known
+	Most      int64    // the most that these two were since the last point of a History, or 0 if that is not known
 	Libraries []Holder // who has allocated that, the largest first
 	Growing
 }

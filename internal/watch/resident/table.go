@@ -190,10 +190,10 @@ func (r *Reading) divide(d *divider) {
 	d.sort()
 }
 
-// inUse returns the bytes of C that are in use.
+// inUse returns the bytes of C that are in use, and not free inside malloc.
 func (r *Reading) inUse() (n int64, ok bool) {
 	if r.C.Known {
-		return r.C.Live, true
+		return max(r.C.Live, r.C.Held), true
 	}
 	return r.Malloc.InUse, r.Malloc.Known
 }

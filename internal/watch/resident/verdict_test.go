@@ -408,3 +408,13 @@ func TestBusyRecording(t *testing.T) {
 		}
 	}
 }
+
+// TestHeld has small blocks, for which malloc has taken more than was asked for. That is not free.
+func TestHeld(t *testing.T) {
+	for held, free := range map[int64]int64{0: 240 * mib, 280 * mib: 30 * mib} {
+		r := &Reading{C: C{Known: true, Live: 70 * mib, Held: held}, Mappings: &Mappings{All: Sum{Resident: 310 * mib}, List: []Sum{{Resident: 310 * mib, Count: 1, is: isMalloc}}}}
+		if table := r.Table(); table.Of(MallocFree) != free || table.Of(CInUse) != 310*mib-free {
+			t.Errorf("%d held: %+v", held, table)
+		}
+	}
+}

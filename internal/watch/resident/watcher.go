@@ -355,7 +355,7 @@ func (w *Watcher) readC(r *Reading, sites bool) {
 		return
 	}
 	c := heap.Read()
-	r.C = C{Known: true, Live: c.Live, Error: c.LiveError}
+	r.C = C{Known: true, Live: c.Live, Held: c.Held, Error: c.LiveError}
 	if sites {
 		for _, l := range heap.Libraries(nil) {
 			r.C.Libraries = append(r.C.Libraries, Holder{l.Name, l.Live, l.Blocks})

@@ -43,7 +43,7 @@ type fields struct {
 	threads, none, threadAll, threadLeft, threadDrawn, threadMallocs, threadFrees                                 uint64
 	taken, lost, rate                                                                                             uint64
 	stacks, stackAll, stackC, stackGo, stackClosed, stackLabels, stackAllocs, stackPeakBytes, stackPeak, stackPCs uint64
-	live, liveVariance, liveSamples, peakLive, peakVariance, peak, closed                                         uint64
+	live, liveVariance, liveSamples, liveBlocks, liveUsable, peakLive, peakVariance, peak, closed                 uint64
 	trace                                                                                                         uint64
 	mappingStacks, mappingPeak                                                                                    uint64
 }
@@ -242,6 +242,7 @@ func (r *reader) uint32(address uint64) uint32 {
 type Counts struct {
 	Mallocs, Frees, Bytes uint64 // since the program began
 	Live, LiveError       int64  // bytes in use, an estimate, and its standard deviation
+	Held                  int64  // what malloc has taken for these: a word, and the size that it gives
 	Peak, PeakError       int64  // the most that Live was, and the standard deviation of that
 	LiveSamples           uint64 // of what is in use
 	Samples, Lost         uint64
@@ -275,6 +276,7 @@ func (f *File) Counts() (Counts, error) {
 	c.LiveSamples = r.uint64(d.liveSamples)
 	c.Samples, c.Lost, c.Rate = r.uint64(d.taken), r.uint64(d.lost), int64(r.uint64(d.rate))
 	c.Live, c.Peak = int64(max(0, r.float64(d.live))), int64(r.float64(d.peakLive))
+	c.Held = int64(max(0, r.float64(d.liveUsable)+8*r.float64(d.liveBlocks)))
 	c.LiveError = int64(math.Sqrt(max(0, r.float64(d.liveVariance))))
 	c.PeakError = int64(math.Sqrt(max(0, r.float64(d.peakVariance))))
 	return c, r.err
