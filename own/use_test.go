@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"sync"
 	"testing"
 	"unsafe"
 
@@ -56,37 +55,6 @@ func TestCloseInUse(t *testing.T) {
 		mustBeReleased(t, m.cell, "after the last Use")
 	}
 	mustStats(t, p, Stats{})
-	mustDestroy(t, p)
-}
-
-// TestCloseDuringUseElsewhere closes while several goroutines are inside of Use.
-func TestCloseDuringUseElsewhere(t *testing.T) {
-	w := newWorld(t, 1)
-	p := w.pool(Options{})
-	m := w.own(t, p, 10)
-	const users = 4
-	inside := make(chan struct{}, users)
-	leave := make(chan struct{})
-	left := make(chan struct{})
-	for range users {
-		go func() {
-			m.Use(func(unsafe.Pointer) {
-				inside <- struct{}{}
-				<-leave
-			})
-			left <- struct{}{}
-		}()
-	}
-	for range users {
-		<-inside
-	}
-	m.Close()
-	for range users {
-		mustBeAlive(t, m.cell, "while it is in use")
-		leave <- struct{}{}
-		<-left
-	}
-	mustBeReleased(t, m.cell, "after the last Use")
 	mustDestroy(t, p)
 }
 
@@ -148,26 +116,6 @@ func TestUnsharedDoesNotCount(t *testing.T) {
 		mustBeReleased(t, m.cell, "by Close in Use")
 	})
 	mustDestroy(t, p)
-}
-
-func TestDisownInUse(t *testing.T) {
-	w := newWorld(t, 1)
-	p := w.pool(Options{})
-	m := w.own(t, p, 10)
-	m.Use(func(unsafe.Pointer) {
-		if _, err := m.Disown(); err != ErrInUse {
-			t.Errorf("Disown: %v", err)
-		}
-		if m.Closed() {
-			t.Error("closed by a Disown that failed")
-		}
-	})
-	if resource, err := m.Disown(); resource != m.cell.pointer() || err != nil {
-		t.Errorf("Disown: %v", err)
-	}
-	mustDestroy(t, p)
-	mustBeAlive(t, m.cell, "although disowned")
-	w.destroy(m.cell)
 }
 
 // TestTooManyUses pretends that a million Uses are running.
@@ -238,31 +186,4 @@ func TestClosePoolDoesNotWait(t *testing.T) {
 	if !g.Closed() {
 		t.Error("the group is open")
 	}
-}
-
-// TestClosePoolWaitsForUse has a Use end before the deadline.
-func TestClosePoolWaitsForUse(t *testing.T) {
-	w := newWorld(t, 1)
-	p := w.pool(Options{Construct: func([]uintptr) (int, error) { return 0, nil }})
-	m := w.own(t, p, 10)
-	inside, leave := make(chan struct{}), make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		m.Use(func(unsafe.Pointer) {
-			m.Close()
-			close(inside)
-			<-leave
-		})
-	})
-	<-inside
-	wg.Go(func() {
-		wait(t, "CloseWait has begun", func() bool {
-			return new(object).Make(p) == ErrPoolClosed
-		})
-		mustBeAlive(t, m.cell, "during Use")
-		close(leave)
-	})
-	mustDestroy(t, p)
-	mustBeReleased(t, m.cell, "when CloseWait returned")
-	wg.Wait()
 }

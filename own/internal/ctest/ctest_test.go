@@ -3,7 +3,6 @@
 package ctest
 
 import (
-	"context"
 	"runtime"
 	"runtime/cgo"
 	"runtime/debug"
@@ -326,30 +325,4 @@ func TestBeforeTheOwner(t *testing.T) {
 	if Loop(at, 1) != Silent {
 		t.Error("the function answers after Close")
 	}
-}
-
-// TestCloseWaitsForNoCall closes while a function runs: CloseWait returns after it.
-func TestCloseWaitsForNoCall(t *testing.T) {
-	none(t)
-	o := must(t)
-	at := o.Address()
-	entered, leave := make(chan struct{}), make(chan struct{})
-	o.Connect(func(n int) int {
-		close(entered)
-		<-leave
-		return n
-	})
-	var done sync.WaitGroup
-	done.Go(func() { Loop(at, 1) })
-	<-entered
-	o.Close()
-	if Freed(at) {
-		t.Error("freed while its function runs")
-	}
-	close(leave)
-	done.Wait()
-	if !Freed(at) {
-		t.Error("not freed after the function has returned")
-	}
-	o.h.CloseWait(context.Background())
 }
