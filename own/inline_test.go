@@ -2,7 +2,6 @@ package own
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"runtime/debug"
 	"sync/atomic"
@@ -65,18 +64,6 @@ func TestInlineReleasesWhereOwnersAreMade(t *testing.T) {
 			t.Errorf("%d resources are left", w.alive())
 		}
 	}
-}
-
-// TestInlineWithoutOwners forgets owners and makes no others. Workers release them soon.
-func TestInlineWithoutOwners(t *testing.T) {
-	w := newWorld(t, 100)
-	p := w.pool(Options{Run: Inline()})
-	for range 3 {
-		w.forget(t, p, 20, 1<<20)
-		cleanups(t)
-		wait(t, "all are released", func() bool { return w.alive() == 0 })
-	}
-	mustDestroy(t, p)
 }
 
 // TestInlineReleaseThatOwns has a release function own in its own pool, as many as begin
@@ -175,34 +162,6 @@ func TestInlinePanic(t *testing.T) {
 		last.Close()
 		mustDestroy(t, p)
 	}
-}
-
-// TestInlineReportsErrors has the errors of releases reported, whichever goroutine
-// releases.
-func TestInlineReportsErrors(t *testing.T) {
-	var failed, released atomic.Int64
-	p := NewPool(Options{
-		Run: Inline(),
-		Release: func(_ any, resources []uintptr) error {
-			released.Add(int64(len(resources)))
-			return errors.New("it is cold")
-		},
-		OnReleaseError: func(e ReleaseError) { failed.Add(int64(e.Count)) },
-	})
-	testcall.Aside(func() {
-		for i := range 1000 {
-			testcall.Want(t, p.own(&new(thing).owner, 1, 1<<20))
-			if i%100 == 0 {
-				cleanups(t)
-			}
-		}
-	})
-	collectAtMost(t, few, "all of them", func() bool { return p.Stats().Live == 0 })
-	flush(t)
-	if failed.Load() != 1000 || released.Load() != 1000 {
-		t.Errorf("%d were released, and %d errors reported", released.Load(), failed.Load())
-	}
-	mustDestroy(t, p)
 }
 
 // TestInlineInABubble owns in a bubble of testing/synctest, where no release runs: a
