@@ -89,9 +89,7 @@ func TestSuspectsAgainstTheTruth(t *testing.T) {
 						held = held[:len(held)+1]
 						o = &held[len(held)-1]
 					}
-					if err := o.Own(p, unsafe.Pointer(&resource), sizes[n]); err != nil {
-						t.Fatal(err)
-					}
+					testcall.Must(t, o.Own(p, unsafe.Pointer(&resource), sizes[n]))
 					closed.Close()
 				}
 			})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestReadingIsSmall has a program with 500 mappings more than the test has. A reading that starts collections would change
@@ -14,9 +15,7 @@ import (
 func TestReadingIsSmall(t *testing.T) {
 	for range 500 {
 		b, err := syscall.Mmap(-1, 0, 2*syscall.Getpagesize(), syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		defer syscall.Munmap(b)
 		if err := syscall.Mprotect(b[:syscall.Getpagesize()], syscall.PROT_NONE); err != nil { // the kernel joins what is alike
 			t.Fatal(err)

@@ -249,9 +249,7 @@ func TestHammerRead(t *testing.T) {
 		work.Go(func() {
 			for i := 0; !stop.Load(); i++ {
 				var n own.Number[int]
-				if err := n.Own(pool, i, 1); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, n.Own(pool, i, 1))
 				owners[g]++
 				if i%3 == 0 {
 					n.Close()
@@ -333,9 +331,7 @@ func BenchmarkRead(b *testing.B) {
 				p := own.NewPool(own.Options{Name: "bench", Numbers: true, Release: func(any, []uintptr) error { return nil }})
 				for range 100 {
 					x := new(thing)
-					if err := x.n.Own(p, i, 10); err != nil {
-						b.Fatal(err)
-					}
+					testcall.Must(b, x.n.Own(p, i, 10))
 					kept = append(kept, x)
 				}
 			}

@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/internal/ctest"
 )
@@ -50,9 +51,7 @@ func TestDestructors(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			given := slices.Clone(c.resources)
 			for i, destroy := range c.quiet {
-				if err := destroy(c.state, given); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, destroy(c.state, given))
 				if got := ctest.Calls(); !slices.Equal(got, c.want) {
 					t.Errorf("function %d: the C function was called with %v, want %v", i, got, c.want)
 				}
@@ -142,9 +141,7 @@ func TestOtherResults(t *testing.T) {
 	for i, fn := range ctest.OtherResults {
 		destroy := libc.Destructor(fn)
 		for _, resources := range [][]uintptr{{5}, {5, 6, 7}} {
-			if err := destroy(nil, resources); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, destroy(nil, resources))
 			got := ctest.Calls()
 			if len(got) != len(resources) || got[0] != (ctest.Call{0, 5}) || got[len(got)-1] != (ctest.Call{0, resources[len(resources)-1]}) {
 				t.Errorf("function %d: %v for %v", i, got, resources)

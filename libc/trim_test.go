@@ -13,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/libc"
 )
@@ -67,9 +68,7 @@ func TestInternalLinker(t *testing.T) {
 		return
 	}
 	file := filepath.Join(t.TempDir(), "trim")
-	if err := testchild.Build(file, nil, "-ldflags=-linkmode=internal", "./testdata/trim"); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, testchild.Build(file, nil, "-ldflags=-linkmode=internal", "./testdata/trim"))
 	out, err := exec.Command(file).CombinedOutput()
 	text, readErr := os.ReadFile(file)
 	if readErr != nil {

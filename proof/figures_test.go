@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var update = flag.Bool("update", false, "write the tables of the pages anew")
@@ -19,9 +21,7 @@ func TestPages(t *testing.T) {
 	const head, foot = "<!-- figures -->\n", "<!-- end -->\n"
 	for _, p := range projects {
 		f, err := read(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if want := newFigures(p).Modules; !slices.Equal(f.Modules, want) {
 			t.Errorf("%s: the figures are of %q, not of %q", p.name, f.Modules, want)
 		}
@@ -33,9 +33,7 @@ func TestPages(t *testing.T) {
 		}
 		page := filepath.Join(p.name, "README.md")
 		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		before, rest, found := strings.Cut(string(text), head)
 		got, after, found2 := strings.Cut(rest, foot)
 		if !found || !found2 {
@@ -43,9 +41,7 @@ func TestPages(t *testing.T) {
 		}
 		want := f.tables(p)
 		if *update {
-			if err := os.WriteFile(page, []byte(before+head+want+foot+after), 0o666); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, os.WriteFile(page, []byte(before+head+want+foot+after), 0o666))
 		} else if got != want {
 			t.Errorf("%s has\n%s\nthe figures are\n%s\n(go test -update writes it anew)", page, got, want)
 		}
@@ -85,9 +81,7 @@ func TestProjects(t *testing.T) {
 func TestOverlay(t *testing.T) {
 	for _, p := range []*project{&pebble, &badger} {
 		folder, err := filepath.Abs(p.name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		c := &checkout{project: p, root: t.TempDir(), folder: folder}
 		for i := range p.modules {
 			c.dirs = append(c.dirs, filepath.Join(c.root, "module"+strconv.Itoa(i)))
@@ -96,17 +90,11 @@ func TestOverlay(t *testing.T) {
 		for i := range p.ways {
 			w := &p.ways[i]
 			name, err := c.overlay(t.Context(), w, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			text, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			var overlay struct{ Replace map[string]string }
-			if err := json.Unmarshal(text, &overlay); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, json.Unmarshal(text, &overlay))
 			for to, from := range overlay.Replace {
 				if _, err := os.Stat(from); err != nil || !strings.HasPrefix(to, c.root) {
 					t.Errorf("%s, %s: %s for %s: %v", p.name, w.name, from, to, err)
@@ -177,9 +165,7 @@ func TestVerdict(t *testing.T) {
 		{Way: "b", Values: []map[string]float64{{"resident": 90}, {"resident": 100}, {"resident": 300}}},
 		{Way: "a", Values: []map[string]float64{{"resident": 50}, {"resident": 70}, {"resident": 10}}},
 	}}
-	if err := f.verdict(p); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, f.verdict(p))
 	p.bars[0].most = 0.49
 	if f.verdict(p) == nil {
 		t.Error("a bar that is not met is no error")

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func TestKeepAlive(t *testing.T) {
@@ -66,25 +68,19 @@ func TestPatch(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
 	write := func(name, text string) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 		return name
 	}
 	original := write("a.go", "one\ntwo\nthree\n")
 	diff := write("a.diff", "--- a/a.go\n+++ b/a.go\n@@ -2 +2 @@\n-two\n+2\n")
 	c := &checkout{project: new(project), root: root, progress: io.Discard}
 	files := layer{}
-	if err := c.patch(t.Context(), dir, diff, files); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, c.patch(t.Context(), dir, diff, files))
 	got, err := os.ReadFile(files["a.go"])
 	if err != nil || string(got) != "one\n2\nthree\n" {
 		t.Errorf("%v, %q", err, got)
 	}
-	if err := c.patch(t.Context(), dir, write("c.diff", "--- a/a.go\n+++ b/a.go\n@@ -3 +3 @@\n-three\n+3\n"), files); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, c.patch(t.Context(), dir, write("c.diff", "--- a/a.go\n+++ b/a.go\n@@ -3 +3 @@\n-three\n+3\n"), files))
 	if got, err := os.ReadFile(files["a.go"]); err != nil || string(got) != "one\n2\n3\n" {
 		t.Errorf("with another diff: %v, %q", err, got)
 	}

@@ -4,14 +4,14 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // BenchmarkRecord finds what a record has, and writes it.
 func BenchmarkRecord(b *testing.B) {
 	f, _, err := create(filepath.Join(b.TempDir(), "box"), aProcess)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testcall.Must(b, err)
 	defer f.close()
 	l := &live{root: "/"}
 	b.Run("find", func(b *testing.B) {
@@ -24,9 +24,7 @@ func BenchmarkRecord(b *testing.B) {
 		b.ReportAllocs()
 		r := l.record(time.Now())
 		for b.Loop() {
-			if err := f.write(r); err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, f.write(r))
 		}
 	})
 }

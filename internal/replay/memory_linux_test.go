@@ -6,6 +6,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/trace"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A mapper is an allocator that maps each block, touches all of it, and unmaps
@@ -76,9 +77,7 @@ func TestMeasureMemory(t *testing.T) {
 		m, err := MeasureMemory(tr, peers.Info{Name: "mapper", Open: func(int) (peers.Peer, error) {
 			return &mapper{keep: c.keep, trim: c.trim, blocks: make(map[uint32][]byte)}, nil
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		const slack = 1 << 20 // the test binary may need a little itself
 		if m.Peak < c.peak-slack || m.Peak > c.peak+slack {
 			t.Errorf("%+v: the peak is %d", c, m.Peak)

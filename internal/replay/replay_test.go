@@ -14,6 +14,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/replay/peers"
 	"github.com/cheapgo/cheap/internal/replay/trace"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // random returns a trace of n operations of every kind.
@@ -48,14 +49,10 @@ func random(n int) *trace.Trace {
 func recorded(t *testing.T, name string) *trace.Trace {
 	t.Helper()
 	f, err := os.Open(filepath.Join("recorded", name+".fht.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	tr, err := trace.Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return tr
 }
 
@@ -63,14 +60,10 @@ func TestVerifyEveryAllocator(t *testing.T) {
 	synthetic, gcc := random(20000), recorded(t, "gcc")
 	for _, info := range peers.Available() {
 		t.Run("trace=random/allocator="+info.Name, func(t *testing.T) {
-			if err := Verify(t.Context(), synthetic, info); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, Verify(t.Context(), synthetic, info))
 		})
 		t.Run("trace=gcc/allocator="+info.Name, func(t *testing.T) {
-			if err := Verify(t.Context(), gcc, info); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, Verify(t.Context(), gcc, info))
 		})
 	}
 }
@@ -134,9 +127,7 @@ func TestTime(t *testing.T) {
 	tr := random(2000)
 	infos := peers.Available()
 	times, err := Time(t.Context(), tr, infos, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if len(times) != len(infos) {
 		t.Fatalf("%d timings of %d allocators", len(times), len(infos))
 	}
@@ -188,9 +179,7 @@ func TestReplayEveryAllocator(t *testing.T) {
 	for _, info := range peers.Available() {
 		t.Run("allocator="+info.Name, func(t *testing.T) {
 			p, err := info.Open(5)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			v := verifier{slots: newSlots(5)}
 			if failed := p.Replay(ops, v.slots); failed != nil {
 				t.Fatalf("no memory for %+v", *failed)
@@ -217,12 +206,8 @@ func TestReplayEveryAllocator(t *testing.T) {
 				p.Replay(huge[2:], v.slots) // the block is still there
 			}
 			p.Replay(frees(ops, 5), v.slots)
-			if err := p.Trim(); err != nil {
-				t.Error(err)
-			}
-			if err := p.Close(); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, p.Trim())
+			testcall.Want(t, p.Close())
 		})
 	}
 }

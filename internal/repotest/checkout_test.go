@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // outside is the environment of a program that knows the checkout only by a
@@ -36,13 +38,9 @@ func blockOf(t *testing.T, lang, contains string) codeBlock {
 func besideCheckout(t *testing.T) string {
 	t.Helper()
 	top := t.TempDir()
-	if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Symlink(root(t), filepath.Join(top, "cheap")))
 	dir := filepath.Join(top, "hello")
-	if err := os.Mkdir(dir, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Mkdir(dir, 0o777))
 	return dir
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // dropInGuide is the document that says how a program gets the drop-in, under its own path or under that
@@ -77,9 +79,7 @@ func TestDropIns(t *testing.T) {
 func runDropIn(t *testing.T, flag string, texts map[string]string) {
 	t.Helper()
 	top := t.TempDir()
-	if err := os.Symlink(root(t), filepath.Join(top, "cheap")); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Symlink(root(t), filepath.Join(top, "cheap")))
 	writeFiles(t, top, texts)
 	hello := filepath.Join(top, "hello")
 	commands := ""
@@ -117,11 +117,7 @@ func writeFiles(t *testing.T, top string, texts map[string]string) {
 	t.Helper()
 	for name, text := range texts {
 		name = filepath.Join(top, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestFacadeTypes looks for assertions that a value of any type is a Heap or a Local of package cheap,
@@ -96,9 +98,7 @@ func _(a Allocator, v any) {
 	switch w := v.(type) { case *Local: _ = w }
 	_ = v.(*heap.Heap)
 }`, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if found := facadeAssertions(f, true); len(found) != 4 {
 		t.Errorf("found: %v", found)
 	}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // publicPackages are the packages of the root module that others may import, and its drop-ins.
@@ -32,16 +34,12 @@ var parsePackage = kept(func(t *testing.T, name string) godoc {
 	context := build.Default
 	context.CgoEnabled = true
 	p, err := context.ImportDir(dir, build.ImportComment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	fset := token.NewFileSet()
 	parse := func(names ...[]string) (list []*ast.File) {
 		for _, name := range slices.Concat(names...) {
 			f, err := parser.ParseFile(fset, filepath.Join(dir, name), nil, parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			list = append(list, f)
 		}
 		return list
@@ -53,9 +51,7 @@ var parsePackage = kept(func(t *testing.T, name string) godoc {
 		tests = parse(p.TestGoFiles)
 	}
 	d, err := doc.NewFromFiles(fset, parse(p.GoFiles, p.CgoFiles), name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return godoc{d, fset, tests}
 })
 
@@ -87,9 +83,7 @@ func (d godoc) text(t *testing.T) string {
 	b.WriteString(d.Doc)
 	add := func(comment string, decl ast.Decl) {
 		b.WriteString(comment)
-		if err := printer.Fprint(&b, d.fset, decl); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, printer.Fprint(&b, d.fset, decl))
 		b.WriteString("\n")
 	}
 	for _, v := range d.values() {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // demonstrations are the documents that show the code of packages, and these.
@@ -88,9 +90,7 @@ func examplesOf(t *testing.T, name, source string) []example {
 	t.Helper()
 	fset := token.NewFileSet()
 	f, err := parser.ParseFile(fset, name, source, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var examples []example
 	for _, decl := range f.Decls {
 		if fn, ok := decl.(*ast.FuncDecl); ok && strings.HasPrefix(fn.Name.Name, "Example") {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // imports says what each package of the root module, and the drop-in, may import beside the
@@ -255,9 +257,7 @@ func TestLinkname(t *testing.T) {
 func importsOf(t *testing.T, name string) []string {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var paths []string
 	for _, spec := range f.Imports {
 		paths = append(paths, importPath(t, spec))
@@ -268,9 +268,7 @@ func importsOf(t *testing.T, name string) []string {
 func importPath(t *testing.T, spec *ast.ImportSpec) string {
 	t.Helper()
 	path, err := strconv.Unquote(spec.Path.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if path == modulePath {
 		return "."
 	}

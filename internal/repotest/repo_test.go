@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // modulePath is the path of the root module.
@@ -21,9 +23,7 @@ const modulePath = "github.com/cheapgo/cheap"
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return dir
 }
 
@@ -83,9 +83,7 @@ var readTree = sync.OnceValues(func() (*tree, error) {
 func checkout(t *testing.T) *tree {
 	t.Helper()
 	all, err := readTree()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return all
 }
 

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A symbolTable holds what a set of packages declares: "name", "Type.Method"
@@ -45,9 +47,7 @@ func (s symbolTable) add(pkg, name string) {
 func (s symbolTable) addFile(t *testing.T, pkg, name string, src any) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	s.addDecls(pkg, f)
 }
 
@@ -148,9 +148,7 @@ func standardSymbols(t *testing.T) symbolTable {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 	}
 	return s
 }

@@ -3,13 +3,13 @@ package result
 import (
 	"os"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func TestHugePages(t *testing.T) {
 	file := t.TempDir() + "/enabled"
-	if err := os.WriteFile(file, []byte("always [madvise] never\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(file, []byte("always [madvise] never\n"), 0o666))
 	if got := hugePages(file); got != "madvise" {
 		t.Errorf("mode is %q, want madvise", got)
 	}

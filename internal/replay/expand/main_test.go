@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var directive = regexp.MustCompile(`(?m)^//go:generate go run github\.com/cheapgo/cheap/internal/replay/expand -o (\S+) (.*)$`)
@@ -37,9 +39,7 @@ func TestUpToDate(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if found < 2 { // those of this module
 		t.Errorf("found %d directives", found)
 	}

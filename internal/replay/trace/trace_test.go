@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // zipped returns stream as a trace file holds it.
@@ -19,9 +21,7 @@ func zipped(t testing.TB, stream string) []byte {
 	if _, err := zip.Write([]byte(stream)); err != nil {
 		t.Fatal(err)
 	}
-	if err := zip.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, zip.Close())
 	return buf.Bytes()
 }
 
@@ -42,13 +42,9 @@ var every = &Trace{
 
 func TestWriteRead(t *testing.T) {
 	var buf bytes.Buffer
-	if err := Write(&buf, every); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Write(&buf, every))
 	got, err := Read(&buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if !reflect.DeepEqual(got, every) {
 		t.Errorf("read back %+v, wrote %+v", got, every)
 	}
@@ -61,9 +57,7 @@ func TestReadBytes(t *testing.T) {
 		"\x01\x00\xac\x02"+ // malloc(300)
 		"\x15\x01\x05\x80\x20"+ // aligned_alloc(4096, 5) on thread 1
 		"\xf2\x00"))) // free, on thread 15 or above
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	want := &Trace{Slots: 2, Threads: 1, Ops: []Op{
 		{Kind: Malloc, Size: 300, Touch: true},
 		{Kind: Aligned, Slot: 1, Size: 5, AlignLog: 12, Thread: 1, Touch: true},
@@ -159,14 +153,10 @@ func TestRecorded(t *testing.T) {
 		"gcc":    {155047, 4090, 2941468},
 	} {
 		f, err := os.Open(filepath.Join("..", "recorded", name+".fht.gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		defer f.Close()
 		tr, err := Read(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if len(tr.Ops) != want.ops || tr.Slots != want.slots {
 			t.Errorf("%s: %d operations on %d slots, want %d on %d", name, len(tr.Ops), tr.Slots, want.ops, want.slots)
 		}
@@ -222,13 +212,9 @@ func FuzzRead(f *testing.F) {
 			live[op.Slot] = op.Kind != Free
 		}
 		var buf bytes.Buffer
-		if err := Write(&buf, tr); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, Write(&buf, tr))
 		again, err := Read(&buf)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if !reflect.DeepEqual(again, tr) {
 			t.Fatalf("read back %+v, wrote %+v", again, tr)
 		}

@@ -3,6 +3,8 @@ package shadow
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestSet shows each mistake of an allocator to a Set.
@@ -12,12 +14,8 @@ func TestSet(t *testing.T) {
 	const align = 8
 
 	var s Set
-	if err := s.Add(at(64), 60, 64, align); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Add(at(192), 64, 64, align); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, s.Add(at(64), 60, 64, align))
+	testcall.Must(t, s.Add(at(192), 64, 64, align))
 	for name, err := range map[string]error{
 		"no block":          s.Add(nil, 8, 8, align),
 		"misaligned":        s.Add(at(17), 8, 8, align),
@@ -51,9 +49,7 @@ func TestSet(t *testing.T) {
 	}
 
 	pointer := func(addr uintptr) unsafe.Pointer { return at(int(addr - uintptr(at(0)))) }
-	if err := s.CheckAll(pointer); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, s.CheckAll(pointer))
 	*(*byte)(at(127))++ // behind the size, within what is usable
 	if s.CheckAll(pointer) == nil || s.Remove(at(64)) == nil {
 		t.Error("a changed byte is not noticed")
@@ -76,9 +72,7 @@ func TestTake(t *testing.T) {
 	from.Seed(10)
 	to.Seed(20)
 	for i, s := range []*Set{&from, &to} {
-		if err := s.Add(at(i*64), 64, 64, 8); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, s.Add(at(i*64), 64, 64, 8))
 	}
 	b := from.Take(0)
 	if from.Len() != 0 || from.Bytes() != 0 || b.Addr != uintptr(at(0)) {

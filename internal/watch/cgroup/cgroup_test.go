@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestNear has a charge near the limit. What the kernel may drop is read again there, sooner than the limit is.
@@ -14,9 +16,7 @@ func TestNear(t *testing.T) {
 	write := func(name, text string) {
 		t.Helper()
 		name = filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)))
 	}
 	const limit, db = 1_000_000_000, "sys/fs/cgroup/a/db/memory."
 	const files, clean = "inactive_file 10000000\nactive_file 290000000\n", "file_mapped 50000000\nfile_dirty 20000000\nfile_writeback 1\n"

@@ -1,6 +1,10 @@
 package leaks
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
+)
 
 // A counter counts the changes of levels.
 type counter struct{ changes int }
@@ -39,9 +43,7 @@ func TestRules(t *testing.T) {
 	is("c/d", Sampled)
 	undo()
 	is("c/d", Off)
-	if err := SetAll("c/*=all,*=sampled"); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, SetAll("c/*=all,*=sampled"))
 	is("c/d", All)
 	is("e/f", Sampled)
 	before := len(rules)

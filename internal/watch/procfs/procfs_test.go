@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/iotest"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 const smaps = `00400000-00500000 r-xp 00001000 08:01 1234       /bin/a program (deleted)
@@ -82,9 +84,7 @@ func TestOwnMappings(t *testing.T) {
 	addr := uint64(uintptr(unsafe.Pointer(x)))
 	for _, name := range []string{"/proc/self/maps", "/proc/self/smaps"} {
 		f, err := os.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		defer f.Close()
 		var found Mapping
 		if err := Mappings(f, func(m Mapping) bool {

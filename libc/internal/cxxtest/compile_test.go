@@ -6,15 +6,15 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // compile compiles a file by the compiler that cgo uses, and returns what it prints.
 func compile(t *testing.T, file string, flags ...string) (output string, err error) {
 	t.Helper()
 	cxx, err := exec.CommandContext(t.Context(), "go", "env", "CXX").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	args := append(strings.Fields(string(cxx)), "-c", "-o", "/dev/null", "-O2", "-fPIC", "-I.", "-I../../../internal/cxxheader",
 		"-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wnon-virtual-dtor", "-Werror")
 	args = append(append(args, flags...), file)

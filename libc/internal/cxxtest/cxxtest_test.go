@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/libc/internal/cxxtest"
@@ -51,9 +52,7 @@ func TestKinds(t *testing.T) {
 					if got, want := before.since(), (counts{n, 0, 0}); got != want {
 						t.Fatalf("%s, %d are made: %+v, want %+v", name, n, got, want)
 					}
-					if err := destroy(nil, resources); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, destroy(nil, resources))
 					if got, want := before.since(), (counts{0, sum, n * k.Deleters}); got != want {
 						t.Errorf("%s, %d are destroyed: %+v, want %+v", name, n, got, want)
 					}
@@ -100,9 +99,7 @@ func TestForgotten(t *testing.T) {
 			all.Wait()
 			testwait.Until(t, "all are destroyed", func() bool {
 				runtime.GC()
-				if err := own.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, own.Flush(t.Context()))
 				return cxxtest.Alive() <= before.alive
 			})
 			want := counts{0, goroutines * each * (each - 1) / 2, goroutines * each * k.Deleters}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc/internal/guide"
 )
@@ -50,9 +51,7 @@ func TestHammerStores(t *testing.T) {
 		go func() { done <- use() }()
 	}
 	for range 4 {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, <-done)
 	}
 	testwait.Until(t, "all stores are freed", func() bool {
 		runtime.GC()
