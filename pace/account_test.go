@@ -12,6 +12,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -55,9 +56,7 @@ func TestAccount(t *testing.T) {
 	if i++; i >= len(list) || list[i].Held != 1000 || list[i].Live != 1000 {
 		t.Errorf("in the list: %+v", list)
 	}
-	if err := a.Add(10); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(10))
 	a.Close()
 	m.Close()
 	a.Close()
@@ -68,9 +67,7 @@ func TestAccount(t *testing.T) {
 
 func TestAccountMisuse(t *testing.T) {
 	a := newAccount(t, AccountOptions{Name: "misused"})
-	if err := a.Add(100); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(100))
 	before := auto()
 	for words, f := range map[string]func(){
 		"misused.Add: -1 bytes":                                  func() { a.Add(-1) },
@@ -106,9 +103,7 @@ func TestRemoveTwice(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	before := auto()
 	for range 2000 {
-		if err := a.Add(100); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(100))
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
@@ -150,9 +145,7 @@ func TestLimitError(t *testing.T) {
 	}
 	SetLimit(100 * mib)
 	free := newAccount(t, AccountOptions{Name: "all"})
-	if err := free.Add(10 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, free.Add(10*mib))
 	err = free.Wait(t.Context(), 95*mib)
 	if !errors.Is(err, cheap.ErrLimit) || !errors.As(err, &e) ||
 		e.Wanted != 95*mib || e.Limit != 100*mib || e.Held < 10*mib || e.Held > 60*mib || e.Reclaimable < 10*mib || e.Reclaimable > e.Held || e.Go < mib || e.Go > 100*mib {
@@ -271,9 +264,7 @@ func TestAddDoesNotWait(t *testing.T) {
 func TestRefusalsShareCollections(t *testing.T) {
 	start(t, Options{})
 	a := newAccount(t, AccountOptions{Limit: 100})
-	if err := a.Add(100); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(100))
 	const n = 64
 	var wg sync.WaitGroup
 	for range n {
@@ -294,9 +285,7 @@ func TestGrowth(t *testing.T) {
 	p := start(t, Options{MaxGCShare: 1})
 	a := newAccount(t, AccountOptions{})
 	for range 1024 {
-		if err := a.Add(mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(mib))
 		settled(t, p)
 	}
 	if st := ReadStats(); st.Cycles == 0 || st.Cycles > 12 || st.Released != 0 {
@@ -309,9 +298,7 @@ func TestManual(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{Manual: true})
 	for range 1024 {
-		if err := a.Add(mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(mib))
 	}
 	settled(t, p)
 	if st := ReadStats(); st.Cycles != 0 || st.Waits != 0 || st.Yields != 0 {
@@ -337,9 +324,7 @@ func TestMaxGCShare(t *testing.T) {
 				a.Remove(held)
 				held = 0
 			}
-			if err := a.Add(mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(mib))
 			held += mib
 		}
 		begun, _ := p.counts()

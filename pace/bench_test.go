@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // Benchmarks compare two ways to do the same, in rounds that take turns, and
@@ -106,9 +108,7 @@ func BenchmarkGrowth(b *testing.B) {
 // itself, without Start.
 func BenchmarkOnlyGo(b *testing.B) {
 	ratio(b, "x-unpaced", func() {
-		if err := Start(Options{}); err != nil {
-			b.Fatal(err)
-		}
+		testcall.Must(b, Start(Options{}))
 		onlyGo(3000)
 		Stop()
 	}, func() { onlyGo(3000) })
@@ -123,9 +123,7 @@ func BenchmarkAdd(b *testing.B) {
 			}
 			a := newAccount(b, AccountOptions{})
 			for b.Loop() {
-				if err := a.Add(4096); err != nil {
-					b.Fatal(err)
-				}
+				testcall.Must(b, a.Add(4096))
 				a.Remove(4096)
 			}
 		})

@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/resident"
@@ -73,9 +74,7 @@ func TestOnPressure(t *testing.T) {
 	p := start(t, Options{Limit: limit, LeastRoom: 0.25})
 	add := func(h *hoard, n int64) {
 		t.Helper()
-		if err := h.Add(n); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, h.Add(n))
 	}
 	add(a, 100*mib)
 	add(b, 40*mib)
@@ -122,9 +121,7 @@ func TestRequestAsksCaches(t *testing.T) {
 	setMemoryLimit(t, math.MaxInt64)
 	const wanted = 20 * mib
 	heap, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer heap.Destroy()
 	pool := numbers(t)
 	for name, request := range map[string]func() error{
@@ -156,9 +153,7 @@ func TestRequestAsksCaches(t *testing.T) {
 					p.is.Store(int32(refused))
 					p.mu.Unlock()
 				}
-				if err := request(); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, request())
 				if given := has - h.Held(); given < wanted/2 || name == "pool" && given > 4*wanted { // blocks may be Go memory, and count twice
 					t.Errorf("the cache has given %d MiB for a request of %d", given/mib, wanted/mib)
 				}
@@ -176,9 +171,7 @@ func TestForgottenIsFreed(t *testing.T) {
 	owners, pool := map[int]*own.Number[int]{}, numbers(t)
 	for i := range 40 {
 		owners[i] = new(own.Number[int])
-		if err := owners[i].Own(pool, 1, 4*mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, owners[i].Own(pool, 1, 4*mib))
 	}
 	end := OnPressure("owners", Share{}, func(want int64) (freed int64) {
 		for i := range owners {
@@ -257,9 +250,7 @@ func TestOthersWait(t *testing.T) {
 		p.pressing, p.hurry = runs, make(chan struct{}, 1)
 	}
 	press(true) // here
-	if err := a.Add(530 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(530*mib))
 	testwait.Until(t, "press to wait for the larger cache", func() bool { // unless a collection is under way
 		return p.pressOnce(make(chan struct{}))
 	})
@@ -269,9 +260,7 @@ func TestOthersWait(t *testing.T) {
 	}
 	caches.mu.Unlock()
 	press(false)
-	if err := a.Add(300 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(300*mib))
 	testwait.Until(t, "a call", func() bool { p.looked(); return cacheNamed("small").Asked > 0 })
 	if s := cacheNamed("small"); s.Asked/s.Calls > 150*mib {
 		t.Errorf("asked for more than ends the hurry: %+v", s)
@@ -308,9 +297,7 @@ func TestCacheGivesNothing(t *testing.T) {
 	p.mu.Lock()
 	p.shortage.deep = noBound
 	p.mu.Unlock()
-	if err := h.Add(520 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.Add(520*mib))
 	testwait.Until(t, "the verdict to know", func() bool {
 		list := resident.Process.Read(resident.Options{}).Pace.Keepers
 		return len(list) == 1 && list[0].Name == "miser" && list[0].Misses >= missesFault && list[0].Held > 0
@@ -340,9 +327,7 @@ func TestCacheGivesNothing(t *testing.T) {
 		t.Error("what came before the calls matters as much as before")
 	}
 	p.mu.Unlock()
-	if err := h.Add(200 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.Add(200*mib))
 	testwait.Until(t, "a call for more", func() bool { p.looked(); return c.calls.Load() > calls })
 	if s := cacheNamed("miser"); s.Freed > s.Asked/8 {
 		t.Errorf("counted as freed: %+v", s)
@@ -383,9 +368,7 @@ func TestEndAndStopWhileCalled(t *testing.T) {
 		return 0
 	})
 	start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
-	if err := <-within; err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, <-within)
 }
 
 // TestFreeMayAllocate has the function of a cache request what there is no room for. That is refused at once, and does
@@ -572,9 +555,7 @@ func TestOthersGive(t *testing.T) {
 			t.Cleanup(OnPressure("other", share, (&hoard{Account: other}).give))
 			p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
 			for _, a := range []*Account{first, other} {
-				if err := a.Add(300 * mib); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, a.Add(300*mib))
 			}
 			testwait.Until(t, "the other one to give", func() bool { p.looked(); return cacheNamed("other").Freed > 0 })
 		})
@@ -604,18 +585,14 @@ func TestHurry(t *testing.T) {
 			c.rest.next, c.least = time.Now().Add(time.Hour), row.least
 			caches.mu.Unlock()
 			p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
-			if err := a.Add(row.first * mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(row.first*mib))
 			testwait.Until(t, "press to look", func() bool {
 				p.looked()
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				return p.pressed > 0
 			})
-			if err := a.Add(row.later * mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(row.later*mib))
 			testwait.Until(t, "a call", func() bool { p.looked(); return cacheNamed(row.asked).Calls > 0 })
 		})
 	}
@@ -636,9 +613,7 @@ func TestSmallCache(t *testing.T) {
 	end := OnPressure("small", Share{Held: held}, func(int64) int64 { gave = true; return 1000 })
 	c := allCaches()[0]
 	p := start(t, Options{Limit: 1024 * mib, LeastRoom: 0.5})
-	if err := other.Add(600 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, other.Add(600*mib))
 	testwait.Until(t, "a long pause", func() bool {
 		p.looked()
 		caches.mu.Lock()
@@ -765,9 +740,7 @@ func TestFreedSince(t *testing.T) {
 	for _, metered := range []bool{false, true} {
 		before := p.taken()
 		var n own.Number[int]
-		if err := n.Own(pool, 1, 200*mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, n.Own(pool, 1, 200*mib))
 		want := int64(0)
 		if metered {
 			p.metered.Store(true)
@@ -800,12 +773,8 @@ func TestOthersFree(t *testing.T) {
 	other := newAccount(t, AccountOptions{Manual: true})
 	h := newHoard(t, "h", func(want int64) int64 { other.Remove(other.Held()); return 1 })
 	start(t, Options{Limit: 4096 * mib})
-	if err := h.Add(20 * mib); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Add(3720 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, h.Add(20*mib))
+	testcall.Must(t, other.Add(3720*mib))
 	testwait.Until(t, "a call to be counted", func() bool { return cacheNamed("h").Freed > 0 })
 	if s := cacheNamed("h"); s.Freed > s.Asked {
 		t.Errorf("%+v", s)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/cgroup"
 )
 
@@ -18,9 +19,7 @@ func fileWriter(t *testing.T, root string) func(name, text string) {
 	return func(name, text string) {
 		t.Helper()
 		name = filepath.Join(root, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o777), os.WriteFile(name, []byte(text), 0o666)))
 	}
 }
 
@@ -126,9 +125,7 @@ func TestNeighbour(t *testing.T) {
 	}
 
 	memory, err := syscall.Mmap(-1, 0, 150*mib, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer syscall.Munmap(memory)
 	for i := 0; i < len(memory); i += 4 << 10 {
 		memory[i] = 1

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/gcwatch"
 )
 
@@ -324,9 +325,7 @@ func TestLimitStale(t *testing.T) {
 		if stale := p.limitStale(); stale != (i >= 5) {
 			t.Errorf("after %d MiB: %v", i, stale)
 		}
-		if err := a.Add(mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(mib))
 		a.Remove(mib)
 	}
 	p.takenAt.Store(noBound)

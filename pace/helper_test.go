@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/mem/race"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testchild"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
@@ -39,9 +40,7 @@ func scaled(n, short int) int {
 // start is Start for the time of a test.
 func start(t testing.TB, o Options) *pacer {
 	t.Helper()
-	if err := Start(o); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Start(o))
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("%+v", ReadStats())

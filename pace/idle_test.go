@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestIdleMemory frees blocks of a heap. A collection returns what is idle beyond what may
@@ -31,9 +32,7 @@ func TestIdleMemory(t *testing.T) {
 	}
 	p := start(t, Options{})
 	free()
-	if err := a.Add(40 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(40*mib))
 	paced(t, p, a)
 	if idle, most := int64(span.Idle()), max(p.bound.Load()-auto(), 0)+spareIdle; idle > most || idle < mib {
 		t.Errorf("%d MiB are idle after a collection, want at most %d, and some", idle/mib, most/mib)

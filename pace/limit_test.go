@@ -31,9 +31,7 @@ func numbers(t *testing.T) *own.Pool {
 func most(t *testing.T, a *Account, left int64) int64 {
 	t.Helper()
 	for account.Process.Headroom() > left {
-		if err := a.Add(account.Process.Headroom() - left); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(account.Process.Headroom()-left))
 	}
 	return account.Process.Headroom()
 }
@@ -136,9 +134,7 @@ func TestReserveSaysWhy(t *testing.T) {
 		pool := own.NewPool(o)
 		mu.Lock()
 		for account.Process.Headroom() > 25*mib {
-			if err := new(own.Number[int]).Own(pool, 1, 10*mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, new(own.Number[int]).Own(pool, 1, 10*mib))
 		}
 		before, _ := p.counts()
 		_, err := pool.Reserve(t.Context(), 30*mib)
@@ -173,9 +169,7 @@ func TestForgottenRooms(t *testing.T) {
 		held, rooms := int64(0), make([]*own.Room, 100)
 		for i := 0; account.Process.Headroom() > 20*mib; i++ {
 			room, err := pool.Reserve(t.Context(), 10*mib)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			rooms[i] = &room
 			held += 10 * mib
 		}
@@ -251,9 +245,7 @@ func TestCollectorOffWithLimit(t *testing.T) {
 	pool := numbers(t)
 	high := int64(0)
 	for range 2000 {
-		if err := new(own.Number[int]).Own(pool, 1, mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, new(own.Number[int]).Own(pool, 1, mib))
 		high = max(high, account.Process.Held())
 	}
 	if st := ReadStats(); st.Cycles == 0 || high > 2*limit {
@@ -297,18 +289,14 @@ func TestBoundFalls(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
 	for range 20 {
-		if err := a.Add(50 * mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(50*mib))
 	}
 	paced(t, p, a)
 	runtime.GC() // that is seen when all bytes are there
 	testwait.Until(t, "a bound above 1 GiB", func() bool { return p.bound.Load() > 1<<30 })
 	settled(t, p)
 	a.Remove(a.Held() - mib)
-	if err := a.Add(mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(mib))
 	if bound := p.bound.Load(); bound > 400*mib {
 		t.Errorf("the bound is %d MiB, with %d there; %+v", bound/mib, auto()/mib, p.collector.baseline)
 	}
@@ -324,9 +312,7 @@ func TestBursts(t *testing.T) {
 		live := make([]*own.Number[int], 500)
 		for i := range live {
 			live[i] = new(own.Number[int])
-			if err := live[i].Own(pool, 1, mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, live[i].Own(pool, 1, mib))
 		}
 		runtime.KeepAlive(live)
 		high = max(high, auto())

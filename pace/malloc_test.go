@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap/internal/mem/account"
 	"github.com/cheapgo/cheap/internal/mem/giveback"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/internal/watch/procfs"
 )
@@ -81,9 +82,7 @@ func TestMallocWithoutLock(t *testing.T) {
 	if p.trimMalloc(); slices.Contains(calls, "Arenas") {
 		t.Error("the arenas were counted again")
 	}
-	if err := newAccount(t, AccountOptions{}).Add(giveback.Least); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, newAccount(t, AccountOptions{}).Add(giveback.Least))
 	if procfs.Anonymous() != 0 && !slices.Contains(calls, "Keep") {
 		t.Errorf("malloc was not told to keep pages: %v", calls)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/internal/mem/account"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -34,23 +35,17 @@ func TestSlowDown(t *testing.T) {
 	withYields(t, 0)
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
-	if err := a.Add(mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(mib))
 	pendingFor(t, p)
 	p.bound.Store(auto() + mib)
 	before := ReadStats()
-	if err := a.Add(1); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(1))
 	st := ReadStats()
 	if st.Yields != before.Yields+1 || st.Waits != before.Waits {
 		t.Errorf("below the bound: %+v", st)
 	}
 	p.bound.Store(auto())
-	if err := a.Add(1); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(1))
 	st = ReadStats()
 	if st.Waits != before.Waits+1 || st.WaitTime <= before.WaitTime {
 		t.Errorf("at the bound: %+v", st)
@@ -62,9 +57,7 @@ func TestSlowDown(t *testing.T) {
 		released := false
 		o.Release = func(_ any, _ []uintptr) error {
 			in = ReadStats()
-			if err := a.Add(1); err != nil {
-				t.Error(err)
-			}
+			testcall.Want(t, a.Add(1))
 			out, released = ReadStats(), true
 			if err := full.Wait(context.Background(), 101); !errors.Is(err, cheap.ErrLimit) {
 				t.Errorf("%s: %v", name, err)
@@ -74,9 +67,7 @@ func TestSlowDown(t *testing.T) {
 		o.Numbers = true
 		pool := own.NewPool(o)
 		var owner own.Number[int]
-		if err := owner.Own(pool, 1, 100); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, owner.Own(pool, 1, 100))
 		owner.Close()
 		if queue.Drain(0); !released {
 			t.Fatalf("%s: nothing was released", name)
@@ -108,9 +99,7 @@ func TestYieldsAreFew(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 1000 {
-				if err := a.Add(1); err != nil {
-					t.Error(err)
-				}
+				testcall.Want(t, a.Add(1))
 			}
 		})
 	}
@@ -130,9 +119,7 @@ func TestOneByOne(t *testing.T) {
 		account.Process.ChargeReclaimable(mib)
 		account.Process.UnchargeReclaimable(mib)
 	}
-	if err := a.Add(3 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(3*mib))
 	pendingFor(t, p)
 	p.bound.Store(auto())
 	var wg sync.WaitGroup
@@ -162,9 +149,7 @@ func TestOneByOne(t *testing.T) {
 	longest.bound = time.Millisecond // nothing more makes room
 	p.bound.Store(auto())
 	account.Process.SetReclaimableAt(0)
-	if err := a.Add(1); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(1))
 	if n := p.admitted.Load(); n != 2 { // one has come, and has waited
 		t.Errorf("%d are expected to bring something, after one has", n)
 	}
@@ -177,17 +162,13 @@ func TestLooseWaits(t *testing.T) {
 	bear(t, func(p *patience) { p.bound = time.Hour })
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
-	if err := a.Add(mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(mib))
 	pendingFor(t, p)
 	p.bound.Store(auto())
 	p.noteStuck(1, time.Hour)
 	before := ReadStats().Waits
 	for range n {
-		if err := a.Add(1); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(1))
 	}
 	if waits := ReadStats().Waits - before; waits != n {
 		t.Errorf("%d waits, want %d", waits, n)
@@ -218,9 +199,7 @@ func TestOwnUnderLock(t *testing.T) {
 		mu.Lock()
 		err := new(own.Number[int]).Own(pool, i, size)
 		mu.Unlock()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 	}
 	testwait.Until(t, "a release", func() bool { return released.Load() > 0 })
 	pool.CloseWait(context.Background())

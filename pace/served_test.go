@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -59,9 +60,7 @@ func TestSmallAtTheLimit(t *testing.T) {
 	}()
 	testwait.Until(t, "the heap to stand in line", p.atLimit.waiting)
 	a.Remove(20 * mib)
-	if err := <-got; err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, <-got)
 }
 
 // TestWaitsInLine has Account.Wait come behind a Reserve that waits for more.
@@ -89,9 +88,7 @@ func TestWaitsInLine(t *testing.T) {
 		t.Error("Account.Wait is served before a Reserve that waits in line")
 	}
 	a.Remove(20 * mib)
-	if err := errors.Join(<-got, <-added); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, errors.Join(<-got, <-added))
 }
 
 // TestTooLargeStandsInNoLine asks for more than there will ever be room for. The request
@@ -123,9 +120,7 @@ func TestBeyondTheLimit(t *testing.T) {
 	p := start(t, Options{Limit: limit})
 	pool, a := numbers(t), newAccount(t, AccountOptions{})
 	h, err := cheap.NewHeap(cheap.HeapOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.Destroy()
 	settled(t, p)
 	before, _ := p.counts()
@@ -165,9 +160,7 @@ func TestNotInVainWhereOthersAreServed(t *testing.T) {
 		got := reserve(t, p, pool, 10*mib)
 		testwait.Until(t, "two collections to find nothing", func() bool { _, ended := p.counts(); return ended >= before+2 })
 		a.Remove(20 * mib)
-		if err := <-got; err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, <-got)
 	}
 	if st := ReadStats(); st.Refusals != 0 || p.state() == refused {
 		t.Errorf("in state %s; %+v", stateNames[p.state()], st)
@@ -183,9 +176,7 @@ func TestLastVainCollection(t *testing.T) {
 	defer h.Destroy()
 	for range 5 {
 		first, err := h.TryMalloc(20 * mib)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		p.mu.Lock()
 		p.futileCount = mostFutile - 1
 		p.mu.Unlock()

@@ -22,6 +22,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/libc"
 	"github.com/cheapgo/cheap/own"
@@ -182,9 +183,7 @@ func (w way) serve(b *testing.B, concurrency int, d time.Duration) (s served) {
 	})
 	libc.Allocator{}.Trim()
 	if w.paced != nil {
-		if err := Start(*w.paced); err != nil {
-			b.Fatal(err)
-		}
+		testcall.Must(b, Start(*w.paced))
 		defer Stop()
 	}
 	cBytes.reset()

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 	"github.com/cheapgo/cheap/own"
 )
@@ -59,9 +60,7 @@ func TestStopPutsBack(t *testing.T) {
 	for _, before := range []int64{math.MaxInt64, 3 << 30} {
 		setMemoryLimit(t, before)
 		limit := func() int64 { return debug.SetMemoryLimit(-1) }
-		if err := Start(Options{}); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, Start(Options{}))
 		if limit() != before {
 			t.Errorf("%d: without a limit the runtime's is %d", before, limit())
 		}
@@ -96,9 +95,7 @@ func TestRuntimeLimitFollows(t *testing.T) {
 	}
 	at("at first", 1<<30)
 	for range 6 {
-		if err := a.Add(100 * mib); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, a.Add(100*mib))
 	}
 	at("with 600 MiB outside", 1<<30-600*mib)
 	for a.Add(10*mib) == nil {
@@ -126,13 +123,9 @@ func TestRuntimeLimitIsNotRaised(t *testing.T) {
 		}
 	}
 	must("at first", own, own)
-	if err := a.Add(100 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(100*mib))
 	must("with 100 MiB outside", own, own)
-	if err := a.Add(700 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(700*mib))
 	must("with 800 MiB outside", mib, own-50*mib)
 	a.Remove(800 * mib)
 	SetLimit(2 << 30)
@@ -156,9 +149,7 @@ func TestProgramChangesLimit(t *testing.T) {
 		a := newAccount(t, AccountOptions{Manual: true})
 		debug.SetMemoryLimit(own)
 		if then != "Stop" {
-			if err := a.Add(250 * mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(250*mib))
 			if is, st := debug.SetMemoryLimit(-1), ReadStats(); is != own || st.GoLimit != 0 || st.Limit != 1<<30 {
 				t.Errorf("%s: the runtime's limit is %d; %+v", then, is, st)
 			}
@@ -184,9 +175,7 @@ func TestStopWaits(t *testing.T) {
 	for range 20 {
 		p := start(t, Options{})
 		for begun, _ := p.counts(); begun == 0; begun, _ = p.counts() {
-			if err := a.Add(mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(mib))
 		}
 		Stop()
 		if begun, _ := p.counts(); ReadStats().Cycles != begun {
@@ -242,9 +231,7 @@ func TestCollectorOff(t *testing.T) {
 	a := newAccount(t, AccountOptions{})
 	add := func() {
 		for range 100 {
-			if err := a.Add(10 * mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(10*mib))
 		}
 	}
 	add()
@@ -269,9 +256,7 @@ func TestGOGCIsRead(t *testing.T) {
 		a := NewAccount(AccountOptions{})
 		defer a.Close()
 		for range 4000 {
-			if err := a.Add(mib); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, a.Add(mib))
 			settled(t, p)
 			a.Remove(mib - mib/2) // half of it lives
 		}
@@ -316,9 +301,7 @@ func TestOnlyGo(t *testing.T) {
 func TestReadStats(t *testing.T) {
 	p := start(t, Options{})
 	a := newAccount(t, AccountOptions{})
-	if err := a.Add(100 * mib); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, a.Add(100*mib))
 	paced(t, p, a)
 	st := ReadStats()
 	cycles := st.Cycles
@@ -348,9 +331,7 @@ func TestHammerStart(t *testing.T) {
 		}
 	})
 	for i := range 24 {
-		if err := Start(Options{Limit: int64(i%3) * 300 * mib}); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, Start(Options{Limit: int64(i%3) * 300 * mib}))
 		SetLimit(int64(i%2) * 400 * mib)
 		Stop()
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var stateNames = [states]string{"idle", "due", "collecting", "draining", "refused", "stopped"}
@@ -17,9 +19,7 @@ var eventNames = [events]string{"reached", "limithit", "begun", "completed", "ex
 func drawn(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../docs/internals.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	_, pacing, _ := strings.Cut(string(text), "\n## Pacing\n")
 	_, drawing, _ := strings.Cut(pacing, "stateDiagram-v2\n")
 	drawing, _, _ = strings.Cut(drawing, "```")
