@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // The command starts itself for each variant. In tests it is this program.
@@ -73,9 +75,7 @@ func TestMeasurements(t *testing.T) {
 			t.Fatalf("%s: %v", v.name, err)
 		}
 		text, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		var same measurement
 		if err := json.Unmarshal(text, &same); err != nil || same != m {
 			t.Errorf("%s: %+v is %+v as JSON; %v", v.name, m, same, err)

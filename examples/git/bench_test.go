@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A cost is the cost of one walk, until all its objects were freed.
@@ -81,9 +82,7 @@ func measured(b *testing.B, v variant, h made) cost {
 // threads.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	testcall.Must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 

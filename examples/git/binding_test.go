@@ -11,6 +11,7 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/git"
 	"github.com/cheapgo/cheap/examples/git/internal/owned"
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -18,22 +19,16 @@ import (
 func head(tb testing.TB, r git.Repository) (git.Commit, git.Tree) {
 	tb.Helper()
 	w, err := r.Walk()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testcall.Must(tb, err)
 	defer w.Close()
 	id, ok, err := w.Next()
 	if err != nil || !ok {
 		tb.Fatal(ok, err)
 	}
 	c, err := r.Commit(id)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testcall.Must(tb, err)
 	t, err := c.Tree()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testcall.Must(tb, err)
 	return c, t
 }
 
@@ -46,9 +41,7 @@ func TestErrorsSayWhatIsMissingAndMakeNothing(t *testing.T) {
 			}
 			func() {
 				r, err := v.open(h.dir)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, err)
 				defer r.Close()
 				c, tree := head(t, r)
 				defer c.Close()
@@ -106,9 +99,7 @@ func TestRepositoryOutlivesWhatCameFromIt(t *testing.T) {
 			}
 			for range 3 {
 				runtime.GC()
-				if err := own.Flush(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, own.Flush(t.Context()))
 			}
 			if n := raw.Live(raw.Repository); n != 1 {
 				t.Fatalf("%d repositories are live, want 1", n)
@@ -128,9 +119,7 @@ func TestRepositoryOutlivesWhatCameFromIt(t *testing.T) {
 func TestUseAfterCloseIsCaught(t *testing.T) {
 	h := history(t, 500)
 	r, err := owned.Open(h.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer r.Close()
 	c, tree := head(t, r)
 	defer tree.Close()

@@ -15,6 +15,7 @@ import (
 	"github.com/cheapgo/cheap/examples/git/internal/churn"
 	"github.com/cheapgo/cheap/examples/git/internal/fastimport"
 	"github.com/cheapgo/cheap/examples/git/internal/raw"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A made history is a repository and the counts that a walk must return.
@@ -53,9 +54,7 @@ func history(tb testing.TB, commits int) made {
 		return h
 	}
 	dir, err := os.MkdirTemp("", "history")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testcall.Must(tb, err)
 	want, err := fastimport.Make(tb.Context(), dir, commits)
 	if err != nil {
 		os.RemoveAll(dir)
@@ -81,9 +80,7 @@ func counted(tb testing.TB, v variant, dir string) churn.Report {
 		report, err = v.count(tb.Context(), dir)
 	}()
 	<-done
-	if err != nil {
-		tb.Fatal(err)
-	}
+	testcall.Must(tb, err)
 	return report
 }
 
@@ -98,9 +95,7 @@ func settled(tb testing.TB) {
 			defer cancel()
 		}
 	}
-	if err := settle(ctx); err != nil {
-		tb.Error(err)
-	}
+	testcall.Want(tb, settle(ctx))
 	for k := range raw.Kinds {
 		if n := raw.Live(k); n != 0 {
 			tb.Errorf("%d objects of kind %d are live, want 0", n, k)
@@ -140,9 +135,7 @@ func TestGitCountsTheSame(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), "git", "-C", h.dir, "log", "-z", "--no-merges", "--no-renames", "--name-only", "--format=")
 	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1")
 	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	got, want := make(map[string]int), make(map[string]int)
 	for name := range bytes.SplitSeq(out, []byte{0}) {
 		// Between commits there is a line break or an empty name.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestValgrindFindsNothing checks that no object is freed twice, or used after it is
@@ -101,8 +103,6 @@ func inUseAtExit(t *testing.T, out string) int {
 		t.Fatalf("valgrind does not say what is in use:\n%s", out)
 	}
 	n, err := strconv.Atoi(strings.ReplaceAll(m[1], ",", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return n
 }

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 var update = flag.Bool("update", false, "write docs/inspect.png, the picture of docs/memory.md")
@@ -43,13 +45,9 @@ func TestScreenshot(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	picture, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	image, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if b := image.Bounds(); b.Dx() != width || b.Dy() != height {
 		t.Errorf("the picture has %v", b)
 	}
@@ -68,8 +66,6 @@ func TestScreenshot(t *testing.T) {
 		t.Errorf("the picture has %d bytes; README.md should have at most 256 KiB", len(picture))
 	}
 	if *update {
-		if err := os.WriteFile("../../docs/inspect.png", picture, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile("../../docs/inspect.png", picture, 0o666))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // start starts the server, and returns the address of the page.
@@ -38,9 +39,7 @@ func start(t *testing.T) string {
 func get(t *testing.T, address string) []byte {
 	t.Helper()
 	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -72,9 +71,7 @@ func TestServer(t *testing.T) {
 	}
 	for ; ; time.Sleep(100 * time.Millisecond) {
 		var r pagejson.Figures
-		if err := json.Unmarshal(get(t, page+"all.json"), &r); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal(get(t, page+"all.json"), &r))
 		figures := []float64{
 			value(r, "heaps", "uploads", "cheap_heap_frees_total"),
 			value(r, "pools", "decoder", "cheap_pool_collected_total"),

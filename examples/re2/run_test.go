@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func TestRun(t *testing.T) {
@@ -18,12 +20,8 @@ func TestRun(t *testing.T) {
 		"more/binary":        "\x00cat\n",
 		"more/deep/cat.text": "cat\n",
 	} {
-		if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.MkdirAll(filepath.Dir(name), 0o777))
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	for _, c := range []struct {
 		args   string

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func TestRun(t *testing.T) {
@@ -16,9 +18,7 @@ func TestRun(t *testing.T) {
 		people: "name,\"a \"\"city\"\"\",n\nann,Rome,3\nbob,\"Bad, 2\",4\ncy,Rome,10\n",
 		bad:    "a,b\n1,2\n3\n",
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(name, []byte(text), 0o666))
 	}
 	const query = `SELECT "a ""city""" city, sum(n) FROM people GROUP BY 1 ORDER BY 2`
 	const answer = "city\tsum(n)\nBad, 2\t4\nRome\t13\n"

@@ -17,6 +17,7 @@ import (
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/picture"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/raw"
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/testcard"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // pixels are an image in Go memory, in the layout of a picture.
@@ -53,13 +54,9 @@ func fromGo(m image.Image) pixels {
 func goDecodes(t *testing.T, file string) pixels {
 	t.Helper()
 	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	m, err := jpeg.Decode(bytes.NewReader(b))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return fromGo(m)
 }
 
@@ -83,9 +80,7 @@ func differ(t *testing.T, a, b pixels) (most int, mean float64) {
 func opened(t *testing.T, v variant, file string) picture.Picture {
 	t.Helper()
 	p, err := v.open(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return p
 }
 
@@ -93,9 +88,7 @@ func opened(t *testing.T, v variant, file string) picture.Picture {
 func card(t *testing.T, width, height int) string {
 	t.Helper()
 	files, err := testcard.Make(t.TempDir(), 1, width, height)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return files[0]
 }
 
@@ -115,9 +108,7 @@ func bindings(t *testing.T, f func(*testing.T, variant)) {
 // settled waits until all images are freed.
 func settled(t *testing.T) {
 	t.Helper()
-	if err := settle(t.Context()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, settle(t.Context()))
 	if images, bytes := raw.Live(); images != 0 || bytes != 0 {
 		t.Errorf("%d images of %d bytes are live, want none", images, bytes)
 	}
@@ -131,9 +122,7 @@ func TestGrayIsAsGoDecodesIt(t *testing.T) {
 		gray.Pix[i] = from.Pix[4*i]
 	}
 	file := filepath.Join(t.TempDir(), "gray.jpg")
-	if err := testcard.Write(file, gray); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, testcard.Write(file, gray))
 	want := goDecodes(t, file)
 	bindings(t, func(t *testing.T, v variant) {
 		if most, mean := differ(t, copied(opened(t, v, file)), want); most > 2 || mean > 0.2 {
@@ -171,9 +160,7 @@ func TestScaleTakesMeans(t *testing.T) {
 		from := copied(large)
 		for _, width := range []int{1, 2, 3, 50, 67, 100, 200, 201} {
 			small, err := large.Scale(width)
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			want := pixels{width: width, height: max(77*width/201, 1)}
 			for y := range want.height {
 				for x := range width {
@@ -207,13 +194,9 @@ func TestWhatIsWrittenGoDecodes(t *testing.T) {
 	bindings(t, func(t *testing.T, v variant) {
 		large := opened(t, v, file)
 		small, err := large.Scale(80)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		out := filepath.Join(t.TempDir(), "small.jpg")
-		if err := small.Write(out); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, small.Write(out))
 		if _, mean := differ(t, goDecodes(t, out), copied(small)); mean > 5 {
 			t.Errorf("the bytes differ by %.3f in the mean", mean)
 		}
@@ -224,14 +207,10 @@ func TestErrorsSayWhatIsWrongAndLeaveNothing(t *testing.T) {
 	dir := t.TempDir()
 	file := card(t, 320, 240)
 	good, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	write := func(name string, b []byte) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, os.WriteFile(name, b, 0o666))
 		return name
 	}
 	bindings(t, func(t *testing.T, v variant) {

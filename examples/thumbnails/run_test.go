@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/examples/thumbnails/internal/testcard"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestMain runs the command if this program is its child process: the command starts
@@ -88,9 +89,7 @@ func TestMemory(t *testing.T) {
 	if _, err := testcard.Make(o.dir, 4, width, height); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(o.dir, thumbnails), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Mkdir(filepath.Join(o.dir, thumbnails), 0o777))
 	for _, v := range variants {
 		m, err := o.child(t.Context(), v)
 		if err != nil {
@@ -132,13 +131,9 @@ func TestFullStops(t *testing.T) {
 	if _, err := testcard.Make(o.dir, 1, width, height); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(filepath.Join(o.dir, thumbnails), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.Mkdir(filepath.Join(o.dir, thumbnails), 0o777))
 	m, err := o.child(t.Context(), variants[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if !m.Full || m.peak() < 100<<20 || m.peak() > 200<<20 {
 		t.Errorf("stopped: %v, with up to %d bytes, want a little over %d", m.Full, m.peak(), 100<<20)
 	}
@@ -178,9 +173,7 @@ func TestMeasurementIsJSON(t *testing.T) {
 		t.Fatal(stderr.String())
 	}
 	var m measurement
-	if err := json.Unmarshal([]byte(stdout.String()), &m); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, json.Unmarshal([]byte(stdout.String()), &m))
 	if m.Images != 3 || len(m.Points) < 2 || m.peak() < 1<<20 || m.Took <= 0 {
 		t.Errorf("measured %+v", m)
 	}
@@ -188,9 +181,7 @@ func TestMeasurementIsJSON(t *testing.T) {
 		t.Fatal(stderr.String())
 	}
 	svg, err := os.ReadFile(chart)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, v := range variants {
 		if !strings.Contains(string(svg), ">"+v.title+"<") {
 			t.Errorf("the chart does not name %q", v.title)

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/internal/page/pagejson"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // build builds the program. The test binary has no names of C functions.
@@ -38,12 +39,8 @@ func start(t *testing.T, program string, args ...string) string {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
+	testcall.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); err != nil {
@@ -60,9 +57,7 @@ func start(t *testing.T, program string, args ...string) string {
 func get(t *testing.T, address string) string {
 	t.Helper()
 	answer, err := http.Get(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK {
@@ -77,9 +72,7 @@ func watch(t *testing.T, page string, least, most int, done func(text string) bo
 	t.Helper()
 	for looks, last := 0, (time.Time{}); looks < most; {
 		var figures pagejson.GrowthFigures
-		if err := json.Unmarshal([]byte(get(t, page+"growth.json")), &figures); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, json.Unmarshal([]byte(get(t, page+"growth.json")), &figures))
 		if figures.Time.Equal(last) {
 			time.Sleep(20 * time.Millisecond)
 			continue
@@ -116,9 +109,7 @@ func shape(line string) string {
 // TestDocument runs the commands of README.md, and looks for the lines that it shows in what they print.
 func TestDocument(t *testing.T) {
 	document, err := os.ReadFile("README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	page := start(t, build(t), quick...)
 	// A look at what the program allocates when it starts is no growth.
 	watch(t, page, intervals+1, 3*intervals, func(text string) bool { return strings.Contains(text, "allocated by") })
@@ -138,9 +129,7 @@ func TestDocument(t *testing.T) {
 			source := ""
 			for _, name := range []string{"guestbook.go", "run.go"} {
 				b, err := os.ReadFile(name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				testcall.Must(t, err)
 				source += string(b)
 			}
 			if !strings.Contains(source, text) {

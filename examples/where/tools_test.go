@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testwait"
 )
 
@@ -26,13 +27,9 @@ func TestTools(t *testing.T) {
 	page := start(t, program, quick...)
 	host := strings.TrimSuffix(strings.TrimPrefix(page, "http://"), "/debug/cheap/")
 	text, err := os.ReadFile("../../docs/tools.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	readme, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	blocks := regexp.MustCompile("(?ms)^```text\n(.*?)^```$")
 	// Which places have grown, and since when, depends on how long it runs.
 	grew := regexp.MustCompile(`(, grew .*|( from (the start|(about )?\S+ s) on)?(, and less at \d+ other places?)?)\s*$`)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap/examples/zstd/internal/zstd"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // want runs the command and returns what it prints.
@@ -31,9 +32,7 @@ func want(t *testing.T, code int, stdin []byte, stderr string, args ...string) [
 func TestRun(t *testing.T) {
 	text := []byte(strings.Repeat("all work and no play\n", 10_000))
 	file := filepath.Join(t.TempDir(), "text")
-	if err := os.WriteFile(file, text, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, os.WriteFile(file, text, 0o666))
 	one := want(t, 0, text, "")
 	if len(one) > len(text)/10 {
 		t.Errorf("%d bytes, compressed to %d", len(text), len(one))

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestFrames draws frames both ways. The images, and the counts of the library, are equal.
@@ -17,9 +19,7 @@ func TestFrames(t *testing.T) {
 	defer list.Free()
 	for frame := range frames {
 		plain.DrawPlain(frame, shapes)
-		if err := list.DrawList(t.Context(), frame, shapes); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, list.DrawList(t.Context(), frame, shapes))
 		if !slices.Equal(plain.Pixels(), list.Pixels()) {
 			t.Fatalf("frame %d differs", frame)
 		}
@@ -46,9 +46,7 @@ func BenchmarkFrame(b *testing.B) {
 			start := time.Now()
 			c.DrawPlain(frame, shapes)
 			middle := time.Now()
-			if err := c.DrawList(ctx, frame, shapes); err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, c.DrawList(ctx, frame, shapes))
 			ratios = append(ratios, float64(time.Since(middle))/float64(middle.Sub(start)))
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 func makeLine(t testing.TB, n int) *Line {
 	p, err := NewLine(n, func(i int) XY { return XY{float64(i) / 7, -float64(i)} })
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -22,12 +22,8 @@ func TestRead(t *testing.T) {
 	const n = 1000
 	p := makeLine(t, n)
 	plain, list := make([]XY, n), make([]XY, n)
-	if err := p.ReadPlain(plain); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.ReadList(t.Context(), list); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, p.ReadPlain(plain))
+	testcall.Must(t, p.ReadList(t.Context(), list))
 	if !slices.Equal(plain, list) {
 		t.Error("a list reads other coordinates")
 	}
@@ -46,13 +42,9 @@ func BenchmarkRead(b *testing.B) {
 	for b.Loop() {
 		for range rounds {
 			start := time.Now()
-			if err := p.ReadPlain(out); err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, p.ReadPlain(out))
 			middle := time.Now()
-			if err := p.ReadList(ctx, out); err != nil {
-				b.Fatal(err)
-			}
+			testcall.Must(b, p.ReadList(ctx, out))
 			ratios = append(ratios, float64(time.Since(middle))/float64(middle.Sub(start)))
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 const create = "create table t (id integer primary key, x real, name text)"
@@ -34,31 +36,23 @@ func makeRows(n int, nulls bool) []Row {
 
 func open(t testing.TB, name string) *DB {
 	db, err := Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, db.Close())
 	})
 	return db
 }
 
 func prepare(t testing.TB, db *DB, sql string) *Stmt {
 	s, err := db.Prepare(sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(s.Finalize)
 	return s
 }
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 }
 
 const (

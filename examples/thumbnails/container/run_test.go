@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestMain runs the command if this program is its child process.
@@ -25,9 +27,7 @@ func TestRun(t *testing.T) {
 		t.Log(err)
 		return
 	}
-	if err := g.remove(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, g.remove())
 	file := filepath.Join(t.TempDir(), "chart.svg")
 	var stdout, stderr strings.Builder
 	if code := run(t.Context(), []string{"-n=8", "-seconds=1", file}, &stdout, &stderr); code != 0 {
@@ -46,9 +46,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("%d are killed, want runtime.AddCleanup:\n%s", killed, stdout.String())
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, title := range []string{"runtime.AddCleanup (killed)", "closed by hand", "own and pace"} {
 		if !strings.Contains(string(text), title) {
 			t.Errorf("no %q in the chart", title)

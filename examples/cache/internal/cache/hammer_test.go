@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A value begins with its key and a number, and all other bytes follow from the
@@ -137,18 +139,14 @@ func TestHammerClose(t *testing.T) {
 						return
 					}
 					c.View(key, func(v []byte) {
-						if err := checkValue(key, v); err != nil {
-							t.Error(err)
-						}
+						testcall.Want(t, checkValue(key, v))
 					})
 					c.Stats()
 				}
 			})
 		}
 		begun.Wait()
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, c.Close())
 		wg.Wait()
 	}
 }
@@ -171,9 +169,7 @@ func TestHammerBackstop(t *testing.T) {
 				}
 				key = r.Uint64N(10_000)
 				c.View(key, func(v []byte) {
-					if err := checkValue(key, v); err != nil {
-						t.Error(err)
-					}
+					testcall.Want(t, checkValue(key, v))
 				})
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // newCache returns a cache. At the end of the test it closes the cache, and the
@@ -11,9 +12,7 @@ import (
 func newCache(t testing.TB, o Options) *Cache {
 	t.Helper()
 	c, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil && err != ErrClosed {
 			t.Errorf("Close: %v", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A model is a simple shard: a slice of values, the oldest first.
@@ -98,9 +99,7 @@ func run(t *testing.T, steps []byte) {
 				}
 				break
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			for m.used()+size > m.budget {
 				m.evict()
 			}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // Both queues keep the values that were put last. Only one has failed Mallocs.
@@ -16,9 +17,7 @@ func TestQueue(t *testing.T) {
 	}{{"budget", budget, false}, {"nil", 0, true}} {
 		t.Run(c.name, func(t *testing.T) {
 			heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: limit})
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			q := New(heap, c.budget)
 			const puts = 20_000
 			for n := range puts {
@@ -47,9 +46,7 @@ func TestQueue(t *testing.T) {
 
 func TestNoRoom(t *testing.T) {
 	heap, err := cheap.NewHeap(cheap.HeapOptions{Limit: 1 << 20})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	q := New(heap, 0)
 	if !q.Put(make([]byte, 100)) || q.Put(make([]byte, 2<<20)) {
 		t.Error("a value of twice the limit has room")
@@ -57,7 +54,5 @@ func TestNoRoom(t *testing.T) {
 	if q.Len() != 0 || q.Failed != 2 {
 		t.Errorf("%d values, %d failed Mallocs, want 0, 2", q.Len(), q.Failed)
 	}
-	if err := heap.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, heap.Destroy())
 }

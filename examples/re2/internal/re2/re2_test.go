@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cheapgo/cheap/examples/re2/internal/re2"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -26,9 +27,7 @@ func settled(t *testing.T) {
 			t.Fatalf("%d objects are not freed", re2.Alive())
 		}
 		runtime.GC()
-		if err := own.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, own.Flush(t.Context()))
 	}
 }
 
@@ -57,9 +56,7 @@ func TestFind(t *testing.T) {
 	for _, e := range expressions {
 		want := regexp.MustCompile(e)
 		re, err := re2.Compile(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if re.String() != e || re.NumSubexp() != want.NumSubexp() {
 			t.Errorf("%q has %d groups, want %q with %d", re, re.NumSubexp(), e, want.NumSubexp())
 		}
@@ -75,9 +72,7 @@ func TestFind(t *testing.T) {
 		if got, err := re.Find(nil); err != nil || !slices.Equal(got, want.FindSubmatchIndex(nil)) {
 			t.Errorf("%q in nothing: %v, want %v; %v", e, got, want.FindSubmatchIndex(nil), err)
 		}
-		if err := re.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, re.Close())
 	}
 	if matches < 1000 {
 		t.Errorf("%d matches, want more", matches)
@@ -90,9 +85,7 @@ func TestFind(t *testing.T) {
 // TestSet compares with package regexp which expressions match.
 func TestSet(t *testing.T) {
 	set, err := re2.NewSet(expressions...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer set.Close()
 	for _, text := range texts() {
 		got, err := set.Match([]byte(text))
@@ -108,9 +101,7 @@ func TestSet(t *testing.T) {
 		}
 	}
 	none, err := re2.NewSet()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer none.Close()
 	if got, err := none.Match([]byte("a")); got != nil || err != nil {
 		t.Errorf("a set of nothing has matches: %v, %v", got, err)
@@ -134,24 +125,18 @@ func TestErrors(t *testing.T) {
 		t.Errorf("%d objects are alive after errors", n)
 	}
 	re, err := re2.Compile("a\x00b") // its length is given
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if at, err := re.Find([]byte("ca\x00b")); err != nil || !slices.Equal(at, []int{1, 4}) {
 		t.Errorf("%v, %v", at, err)
 	}
 	for range 2 {
-		if err := re.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, re.Close())
 	}
 	if at, err := re.Find([]byte("a")); !errors.Is(err, own.ErrClosed) || at != nil {
 		t.Errorf("after Close: %v, %v", at, err)
 	}
 	set, err := re2.NewSet("a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	set.Close()
 	if matches, err := set.Match([]byte("a")); !errors.Is(err, own.ErrClosed) || matches != nil {
 		t.Errorf("after Close: %v, %v", matches, err)
@@ -162,9 +147,7 @@ func TestErrors(t *testing.T) {
 // forget the others.
 func TestForgotten(t *testing.T) {
 	shared, err := re2.Compile(`(\w+)@(\w+)`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {

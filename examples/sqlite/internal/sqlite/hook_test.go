@@ -8,15 +8,14 @@ import (
 	"runtime/cgo"
 	"testing"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
 // logged opens a database whose function refers to it, in a table with one row.
 func logged(t *testing.T) (db *DB, seen *[]Update) {
 	db, err := Open(":memory:")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	seen = new([]Update)
 	err = db.OnUpdate(func(u Update) {
 		*seen = append(*seen, u)
@@ -41,9 +40,7 @@ func TestOnUpdate(t *testing.T) {
 	if err := errors.Join(db.OnUpdate(nil), db.Exec("INSERT INTO t VALUES (3)")); err != nil || len(*seen) != 3 {
 		t.Errorf("%v, and %d updates", err, len(*seen))
 	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, db.Close())
 	if err := db.OnUpdate(func(Update) {}); !errors.Is(err, own.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
@@ -66,9 +63,7 @@ func TestForgottenFunctions(t *testing.T) {
 	collect := func() int64 {
 		for range 3 {
 			runtime.GC()
-			if err := own.Flush(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, own.Flush(t.Context()))
 		}
 		dbs, _, _ := Live()
 		return dbs - before

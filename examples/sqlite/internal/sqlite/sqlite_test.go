@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -23,9 +24,7 @@ func open(t *testing.T) *DB {
 	if err == nil {
 		err = db.Exec("CREATE TABLE t (a PRIMARY KEY, b)")
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return db
 }
 
@@ -33,9 +32,7 @@ func open(t *testing.T) *DB {
 func prepare(t *testing.T, db *DB, sql string) *Stmt {
 	t.Helper()
 	st, err := db.Prepare(sql)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return st
 }
 
@@ -52,9 +49,7 @@ func collect(t *testing.T) {
 	t.Helper()
 	for range 3 {
 		runtime.GC()
-		if err := own.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, own.Flush(t.Context()))
 	}
 }
 
@@ -110,9 +105,7 @@ func TestResults(t *testing.T) {
 		db := open(t)
 		insert := prepare(t, db, "INSERT INTO t VALUES (?, ?)")
 		for _, row := range [][]any{{"", 1}, {"a\x00b", 2.5}, {"é", nil}, {-7, "x"}} {
-			if err := insert.Bind(row...); err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, insert.Bind(row...))
 			if more, err := insert.Step(); more || err != nil {
 				t.Fatal(more, err)
 			}
@@ -124,16 +117,12 @@ func TestResults(t *testing.T) {
 		var got [][]string
 		for {
 			more, err := query.Step()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			if !more {
 				break
 			}
 			row, err := query.Row()
-			if err != nil {
-				t.Fatal(err)
-			}
+			testcall.Must(t, err)
 			got = append(got, row)
 		}
 		want := [][]string{
@@ -211,9 +200,7 @@ func TestCloseWithOpenStatement(t *testing.T) {
 	errs := later(t)
 	db := open(t)
 	st := prepare(t, db, "SELECT 1 UNION SELECT 2")
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, db.Close())
 	if _, err := db.Prepare("SELECT 1"); !errors.Is(err, own.ErrClosed) {
 		t.Errorf("a statement of a closed database: error %v, want %v", err, own.ErrClosed)
 	}
@@ -223,9 +210,7 @@ func TestCloseWithOpenStatement(t *testing.T) {
 	if dbs, _, _ := Live(); dbs != 1 {
 		t.Errorf("%d databases are open, want 1", dbs)
 	}
-	if err := st.Close(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, st.Close())
 	// No collection was needed.
 	if dbs, stmts, bytes := Live(); dbs+stmts+bytes != 0 || len(errs()) > 0 {
 		t.Errorf("%d databases, %d statements and %d bytes are left, errors %v", dbs, stmts, bytes, errs())
@@ -235,9 +220,7 @@ func TestCloseWithOpenStatement(t *testing.T) {
 func TestClosedStatement(t *testing.T) {
 	db := open(t)
 	st := prepare(t, db, "SELECT 1")
-	if err := errors.Join(st.Close(), st.Close()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, errors.Join(st.Close(), st.Close()))
 	_, err1 := st.Step()
 	_, err2 := st.Row()
 	_, err3 := st.Columns()
@@ -249,9 +232,7 @@ func TestClosedStatement(t *testing.T) {
 	if n, err := db.Statements(); n != 0 || err != nil {
 		t.Errorf("%d statements, error %v, want 0", n, err)
 	}
-	if err := db.Close(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, db.Close())
 	settled(t)
 }
 

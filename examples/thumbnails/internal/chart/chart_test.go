@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A drawing has the parts of an SVG file that the tests check.
@@ -96,9 +98,7 @@ func TestDraw(t *testing.T) {
 	const mib = 1 << 20
 	curves := []Curve{staircase("steep", 40, 4*mib), staircase("slow", 60, mib), staircase("flat", 50, 0)}
 	var svg bytes.Buffer
-	if err := Draw(&svg, "three stairs", Top, curves); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Draw(&svg, "three stairs", Top, curves))
 	d := parse(t, &svg)
 	for _, text := range []string{"three stairs", "time (s)", "resident memory (MiB)", "steep", "slow", "flat"} {
 		if !slices.Contains(d.texts, text) {
@@ -137,9 +137,7 @@ func TestDraw(t *testing.T) {
 // TestDrawNothing draws a process that uses no memory, so that the axis has no length.
 func TestDrawNothing(t *testing.T) {
 	var svg bytes.Buffer
-	if err := Draw(&svg, "", Top, []Curve{staircase("flat", 5, 0)}); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, Draw(&svg, "", Top, []Curve{staircase("flat", 5, 0)}))
 	if n := len(parse(t, &svg).curve(0)); n != 5 {
 		t.Errorf("the curve has %d points, want 5", n)
 	}
@@ -189,9 +187,7 @@ func TestDrawRefuses(t *testing.T) {
 // run with hundreds of samples.
 func TestChartOfTheDocuments(t *testing.T) {
 	f, err := os.Open(filepath.Join("..", "..", "..", "..", "docs", "thumbnails.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer f.Close()
 	d := parse(t, f)
 	for i := range Curves {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/pace"
 )
 
@@ -20,22 +21,16 @@ func TestSizes(t *testing.T) {
 	for _, level := range []int{1, 3, 19} {
 		var frame bytes.Buffer
 		w, err := NewWriter(&frame, level)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if known, c := compressors.Stats().Bytes, InUse(); known < c {
 			t.Errorf("level %d, before a Write: own knows %d bytes, C has %d", level, known, c)
 		}
 		if _, err := w.Write(text(300_000)); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, w.Flush())
 		r, err := NewReader(&frame)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		if _, err := io.CopyN(io.Discard, r, 300_000); err != nil {
 			t.Fatal(err)
 		}
@@ -45,9 +40,7 @@ func TestSizes(t *testing.T) {
 		}
 	}
 	for i := range ws {
-		if err := errors.Join(ws[i].Close(), rs[i].Close()); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, errors.Join(ws[i].Close(), rs[i].Close()))
 	}
 	if InUse() != 0 {
 		t.Errorf("%d bytes are in use, and all was closed", InUse())
@@ -78,9 +71,7 @@ func peak(t *testing.T, stream func() error) (most, all int64) {
 // with package pace only.
 func TestPace(t *testing.T) {
 	frame, err := Compress(text(3_000_000), 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for name, stream := range map[string]func() error{
 		"Writer": func() error {
 			z, err := NewWriter(io.Discard, 3)
@@ -100,9 +91,7 @@ func TestPace(t *testing.T) {
 		settled(t)
 		runtime.GC() // the next one is after 4 MB
 		without, all := peak(t, stream)
-		if err := pace.Start(pace.Options{}); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, pace.Start(pace.Options{}))
 		with, _ := peak(t, stream)
 		pace.Stop()
 		t.Logf("%s: of %d bytes at most %d without pace, and %d with it", name, all, without, with)
@@ -120,9 +109,7 @@ func TestPace(t *testing.T) {
 func TestLimit(t *testing.T) {
 	const limit = 512 << 20 // of which the Go runtime has some
 	settled(t)
-	if err := pace.Start(pace.Options{Limit: limit}); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, pace.Start(pace.Options{Limit: limit}))
 	defer pace.Stop()
 	var kept []*Writer
 	for {
@@ -141,9 +128,7 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	for _, z := range kept {
-		if err := z.Close(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, z.Close())
 	}
 	settled(t)
 }

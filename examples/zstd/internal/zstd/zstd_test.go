@@ -14,6 +14,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -49,9 +50,7 @@ func compressed(p []byte, level int) ([]byte, error) {
 func frameOf(t *testing.T, p []byte, level int) []byte {
 	t.Helper()
 	frame, err := compressed(p, level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return frame
 }
 
@@ -81,9 +80,7 @@ func settled(t *testing.T) {
 		if limited && time.Until(end) < 5*time.Second {
 			t.Fatalf("%d bytes are in use", InUse())
 		}
-		if err := own.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, own.Flush(t.Context()))
 	}
 }
 
@@ -119,13 +116,9 @@ func TestReaderReadsAnyReader(t *testing.T) {
 		t.Errorf("error %v, want %v", err, iotest.ErrTimeout)
 	}
 	z, err := NewReader(bytes.NewReader(frames))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer z.Close()
-	if err := iotest.TestReader(z, append(p, p...)); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, iotest.TestReader(z, append(p, p...)))
 }
 
 func TestTruncatedFrame(t *testing.T) {
@@ -158,9 +151,7 @@ func TestForgottenWriter(t *testing.T) {
 		if err == nil {
 			err = z.Flush()
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, err)
 	})
 	settled(t)
 	if got, err := decompressed(&frame); err != io.ErrUnexpectedEOF || !bytes.Equal(got, p) {
@@ -171,22 +162,14 @@ func TestForgottenWriter(t *testing.T) {
 func TestClosed(t *testing.T) {
 	var frame bytes.Buffer
 	z, err := NewWriter(&frame, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(z.Close(), z.Close()); err != nil {
-		t.Error(err)
-	}
+	testcall.Must(t, err)
+	testcall.Want(t, errors.Join(z.Close(), z.Close()))
 	n := frame.Len()
 	_, err1 := z.Write([]byte("late"))
 	err2 := z.Flush()
 	r, err := NewReader(&frame)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(r.Close(), r.Close()); err != nil {
-		t.Error(err)
-	}
+	testcall.Must(t, err)
+	testcall.Want(t, errors.Join(r.Close(), r.Close()))
 	_, err3 := r.Read(make([]byte, 10))
 	for i, err := range []error{err1, err2, err3} {
 		if !errors.Is(err, own.ErrClosed) {
@@ -211,9 +194,7 @@ func (f *full) Write(p []byte) (int, error) {
 func TestErrorOfTheOtherWriter(t *testing.T) {
 	var f full
 	z, err := NewWriter(&f, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for range 2 {
 		if _, err := z.Write(text(2_000_000)); err == nil || err.Error() != "full" {
 			t.Errorf("Write: error %v, want full", err)
