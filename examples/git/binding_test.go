@@ -80,9 +80,7 @@ func TestRepositoryOutlivesWhatCameFromIt(t *testing.T) {
 		t.Run(v.name, func(t *testing.T) {
 			settled(t)
 			var tree git.Tree
-			done := make(chan bool)
-			go func() {
-				defer close(done)
+			testcall.Aside(func() {
 				r, err := v.open(h.dir)
 				if err != nil {
 					t.Error(err)
@@ -92,8 +90,7 @@ func TestRepositoryOutlivesWhatCameFromIt(t *testing.T) {
 				if !v.forget {
 					r.Close()
 				}
-			}()
-			<-done
+			})
 			if t.Failed() {
 				return
 			}

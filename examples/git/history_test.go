@@ -74,12 +74,7 @@ func counted(tb testing.TB, v variant, dir string) churn.Report {
 	tb.Helper()
 	var report churn.Report
 	var err error
-	done := make(chan bool)
-	go func() {
-		defer close(done)
-		report, err = v.count(tb.Context(), dir)
-	}()
-	<-done
+	testcall.Aside(func() { report, err = v.count(tb.Context(), dir) })
 	testcall.Must(tb, err)
 	return report
 }

@@ -36,14 +36,6 @@ func prepare(t *testing.T, db *DB, sql string) *Stmt {
 	return st
 }
 
-// forgotten calls f in another goroutine, so that the caller's stack refers to nothing that f
-// has forgotten.
-func forgotten(f func()) {
-	var wg sync.WaitGroup
-	wg.Go(f)
-	wg.Wait()
-}
-
 // collect collects, and waits for releases, three times.
 func collect(t *testing.T) {
 	t.Helper()
@@ -101,7 +93,7 @@ func wantCode(t *testing.T, err error, code int, message string) {
 }
 
 func TestResults(t *testing.T) {
-	forgotten(func() {
+	testcall.Aside(func() {
 		db := open(t)
 		insert := prepare(t, db, "INSERT INTO t VALUES (?, ?)")
 		for _, row := range [][]any{{"", 1}, {"a\x00b", 2.5}, {"é", nil}, {-7, "x"}} {
@@ -137,7 +129,7 @@ func TestResults(t *testing.T) {
 }
 
 func TestErrorsMakeNothing(t *testing.T) {
-	forgotten(func() {
+	testcall.Aside(func() {
 		if _, err := Open(t.TempDir()); err == nil {
 			t.Error("a directory was opened")
 		}
@@ -165,7 +157,7 @@ func TestErrorsMakeNothing(t *testing.T) {
 func TestForgottenStatementsGoFirst(t *testing.T) {
 	errs := later(t)
 	for range 5 {
-		forgotten(func() {
+		testcall.Aside(func() {
 			for range 20 {
 				db := open(t)
 				for range 20 {
@@ -184,7 +176,7 @@ func TestForgottenStatementsGoFirst(t *testing.T) {
 func TestStatementKeepsItsDatabase(t *testing.T) {
 	errs := later(t)
 	var st *Stmt
-	forgotten(func() { st = prepare(t, open(t), "SELECT 1 UNION SELECT 2") })
+	testcall.Aside(func() { st = prepare(t, open(t), "SELECT 1 UNION SELECT 2") })
 	collect(t)
 	if more, err := st.Step(); !more || err != nil {
 		t.Error(more, err)
@@ -251,7 +243,7 @@ func TestErrorOfFinalize(t *testing.T) {
 	if len(errs()) > 0 {
 		t.Errorf("Close has returned the error, and %v was reported", errs())
 	}
-	forgotten(func() { fail() })
+	testcall.Aside(func() { fail() })
 	for len(errs()) == 0 && !late(t) {
 		collect(t)
 	}
@@ -273,7 +265,7 @@ func TestErrorOfClose(t *testing.T) {
 	wantCode(t, finalize(), 0, "not an error")
 	settled(t)
 
-	forgotten(func() { finalize = prepareUnowned(open(t)) })
+	testcall.Aside(func() { finalize = prepareUnowned(open(t)) })
 	for len(errs()) == 0 && !late(t) {
 		collect(t)
 	}

@@ -51,7 +51,7 @@ func TestSizes(t *testing.T) {
 // bytes that it would have had in use with all of them.
 func peak(t *testing.T, stream func() error) (most, all int64) {
 	const streams = 250
-	forgotten(func() {
+	testcall.Aside(func() {
 		for i := range streams {
 			if err := stream(); err != nil {
 				t.Error(err)

@@ -64,14 +64,6 @@ func decompressed(r io.Reader) ([]byte, error) {
 	return io.ReadAll(z)
 }
 
-// forgotten calls f in another goroutine, so that the caller's stack refers to nothing that f
-// has forgotten.
-func forgotten(f func()) {
-	var wg sync.WaitGroup
-	wg.Go(f)
-	wg.Wait()
-}
-
 // settled waits until all contexts are freed.
 func settled(t *testing.T) {
 	t.Helper()
@@ -143,7 +135,7 @@ func TestTruncatedFrame(t *testing.T) {
 func TestForgottenWriter(t *testing.T) {
 	p := text(50_000)
 	var frame bytes.Buffer
-	forgotten(func() {
+	testcall.Aside(func() {
 		z, err := NewWriter(&frame, 3)
 		if err == nil {
 			_, err = z.Write(p)
