@@ -73,7 +73,7 @@ is not counted.
 With -pid it records a Go program that runs, and was not started for that: what
 it allocates from now on, until -for has passed, it ends, or SIGINT comes.
 The program goes on as before. What was in use before has no maker, and is one
-number. It needs amd64, glibc 2.35 or later, and the right to trace the process:
+number. It needs amd64, glibc 2.31 or later, or musl, and the right to trace the process:
 that of root, or of the same user where kernel.yama.ptrace_scope is 0.
 docs/memory.md says what this does to the process.
 

@@ -21,7 +21,8 @@
 // another allocator, is left as it is. All this is done in calls of dl_iterate_phdr: while its lock is held no
 // file is added to the list, and none of it is unmapped. A file that is being loaded is in the list before the dynamic
 // linker has written its slots, into pages that are read-only later. So slots are changed only while the list
-// is the same as before a call of dlopen, which waits until others have ended.
+// is the same as before a call of dlopen, which waits until others have ended. With musl each step to the next file waits
+// for that, and no file is ever unmapped.
 
 #define _GNU_SOURCE
 #include "internal.h"
@@ -40,7 +41,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined __x86_64__ && defined __GLIBC__
+#ifdef __x86_64__
 
 // The command looks for the magic in the file. The rest is 0 in a library that is preloaded. volatile because the
 // compiler sees nobody write it.
@@ -67,8 +68,19 @@ static void close_own(volatile struct descriptor *d) {
 		syscall(SYS_close, (int)d->fd);
 }
 
-enum pass { tables_pass, free_pass, realloc_pass, malloc_pass, passes };
-enum probe { by_none, by_pointer, by_size, by_two_sizes, by_block, by_array, by_place, by_zeros, by_tables };
+#ifdef __GLIBC__
+enum { is_glibc = 1 };
+static int own_handle(void **to) {
+	Dl_info of;
+	return dladdr1((void *)own_handle, &of, to, RTLD_DL_LINKMAP) != 0;
+}
+#else
+enum { is_glibc = 0 };
+static int own_handle(void **to) { return 0; }
+#endif
+
+enum pass { free_pass, realloc_pass, malloc_pass, passes };
+enum probe { by_none, by_pointer, by_size, by_two_sizes, by_block, by_array, by_place, by_zeros };
 
 extern void *cmem_calloc(size_t, size_t), *cmem_realloc(void *, size_t), *cmem_reallocarray(void *, size_t, size_t);
 extern void *cmem_memalign(size_t, size_t), *cmem_aligned_alloc(size_t, size_t);
@@ -77,23 +89,21 @@ extern int cmem_posix_memalign(void **, size_t, size_t);
 extern void *cmem_mmap(void *, size_t, int, int, int, off_t), *cmem_mmap64(void *, size_t, int, int, int, int64_t);
 extern void *cmem_mremap(void *, size_t, size_t, int, ...);
 extern int cmem_munmap(void *, size_t), cmem_dlclose(void *);
-extern const void *cmem_find_table(void *, void *);
 
-// A function of this package, and the one that it calls on to. The passes are taken in order, and back at the end. probe
+// A function of this package, and the one that it calls on to, or a function of this package in place of that. The passes are taken in order, and back at the end. probe
 // says how a slot is called that the dynamic linker has not filled in yet, so that it does.
 static struct function {
 	const char *name;
-	void *hook, *behind; // behind: where its address is, in cmem_next; 0: dlsym has it
+	void *hook;
 	enum pass pass;
 	enum probe probe;
 	void *next;
 } functions[] = {
 #define FUNCTION(name, pass, probe) \
-	{ #name, cmem_##name, &cmem_next.name, pass, probe, 0 }
-	{"_Unwind_Find_FDE", cmem_find_table, 0, tables_pass, by_tables, 0},
+	{ #name, cmem_##name, pass, probe, 0 }
 	FUNCTION(free, free_pass, by_pointer),
 	FUNCTION(realloc, realloc_pass, by_block),
-	{"reallocarray", cmem_reallocarray, 0, realloc_pass, by_array, 0},
+	FUNCTION(reallocarray, realloc_pass, by_array),
 	FUNCTION(malloc, malloc_pass, by_size),
 	FUNCTION(calloc, malloc_pass, by_two_sizes),
 	FUNCTION(memalign, malloc_pass, by_two_sizes),
@@ -101,17 +111,19 @@ static struct function {
 	FUNCTION(posix_memalign, malloc_pass, by_place),
 	FUNCTION(valloc, malloc_pass, by_none),
 	FUNCTION(pvalloc, malloc_pass, by_none),
-	{"munmap", cmem_munmap, 0, free_pass, by_zeros, 0},
-	{"mremap", cmem_mremap, 0, realloc_pass, by_zeros, 0},
-	{"mmap", cmem_mmap, 0, malloc_pass, by_zeros, 0},
-	{"mmap64", cmem_mmap64, 0, malloc_pass, by_zeros, 0},
-	{"dlclose", cmem_dlclose, 0, malloc_pass, by_none, 0},
+	FUNCTION(munmap, free_pass, by_zeros),
+	FUNCTION(mremap, realloc_pass, by_zeros),
+	FUNCTION(mmap, malloc_pass, by_zeros),
+	FUNCTION(mmap64, malloc_pass, by_zeros),
+#ifdef __GLIBC__ // that of musl does nothing
+	FUNCTION(dlclose, malloc_pass, by_none),
+#endif
 };
 enum { num_functions = sizeof functions / sizeof *functions };
 
 static void find_functions(void) {
 	for (struct function *f = functions; f < functions + num_functions; f++)
-		f->next = f->behind ? *(void **)f->behind : dlsym(cmem_behind, f->name);
+		f->next = dlsym(cmem_behind, f->name);
 }
 
 static struct function *function_of(const char *name) {
@@ -137,7 +149,6 @@ static void resolve(const struct function *f, void **slot) {
 	case by_none: return;
 	case by_pointer: ((void (*)(void *))at)(0); return;
 	case by_zeros: ((long (*)(long, long, long, long, long, long))at)(0, 0, 0, 0, 0, 0); return; // EINVAL
-	case by_tables: ((void *(*)(void *, void *))at)(0, (void *[8]){0}); return;
 	case by_size: block = ((void *(*)(size_t))at)(size); break;
 	case by_block: block = ((void *(*)(void *, size_t))at)(0, size); break;
 	case by_array: block = ((void *(*)(void *, size_t, size_t))at)(0, 1, size); break;
@@ -220,19 +231,22 @@ static int each_file(struct dl_phdr_info *info, size_t size, void *walk) {
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
-	// Not this library, the dynamic linker, nor the part of the kernel.
+	// Not this library, the dynamic linker where it is apart from the C library, nor the part of the kernel.
 	if (!d || ((uintptr_t)each_file >= f.from && (uintptr_t)each_file < f.to) ||
-		(getauxval(AT_BASE) >= f.from && getauxval(AT_BASE) < f.to) || getauxval(AT_SYSINFO_EHDR) == f.from)
+		(is_glibc && getauxval(AT_BASE) >= f.from && getauxval(AT_BASE) < f.to) || getauxval(AT_SYSINFO_EHDR) == f.from)
 		return 0;
-	for (; d->d_tag != DT_NULL; d++)
-		switch (d->d_tag) { // the dynamic linker has made the addresses absolute
-		case DT_SYMTAB: f.symbols = (void *)d->d_un.d_ptr; break;
-		case DT_STRTAB: f.strings = (void *)d->d_un.d_ptr; break;
-		case DT_JMPREL: slots = (void *)d->d_un.d_ptr; break;
+	for (; d->d_tag != DT_NULL; d++) {
+		// The dynamic linker of glibc has made the addresses absolute.
+		void *at = (void *)(d->d_un.d_ptr + (is_glibc ? 0 : info->dlpi_addr));
+		switch (d->d_tag) {
+		case DT_SYMTAB: f.symbols = at; break;
+		case DT_STRTAB: f.strings = at; break;
+		case DT_JMPREL: slots = at; break;
 		case DT_PLTRELSZ: slots_n = d->d_un.d_val / sizeof *slots; break;
-		case DT_RELA: words = (void *)d->d_un.d_ptr; break;
+		case DT_RELA: words = at; break;
 		case DT_RELASZ: words_n = d->d_un.d_val / sizeof *words; break;
 		}
+	}
 	if (!f.symbols || !f.strings)
 		return 0;
 	if (slots)
@@ -248,25 +262,18 @@ static int count_files(struct dl_phdr_info *info, size_t size, void *n) {
 	return 1;
 }
 
-static int has_tables; // the unwinder calls cmem_find_table
-
 // change_on changes all slots of files that are loaded, and returns how many files have been. If another one comes meanwhile, some
 // are left for the next time.
 static unsigned long long change_on(void) {
 	struct walk_slots w = {.on = 1};
 	dl_iterate_phdr(count_files, &w.files);
-	void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD); // waits for the lock of those that load files
+	// With glibc this waits for the lock of those that load files. musl would count it as a file.
+	void *libc = is_glibc ? dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : 0;
 	if (libc)
 		dlclose(libc);
 	int all = 1;
-	for (w.pass = tables_pass; all && w.pass < passes; w.pass++) {
+	for (w.pass = free_pass; all && w.pass < passes; w.pass++)
 		all = dl_iterate_phdr(each_file, &w) == 0;
-		// Without tables of this package the unwinder may read what is not mapped (tables.c).
-		if (w.pass == tables_pass)
-			has_tables |= w.changed != 0;
-		if (!has_tables)
-			cmem_tables_as(cmem_no_tables);
-	}
 	__atomic_fetch_add(&command->slots, w.changed, __ATOMIC_RELAXED);
 	return all ? w.files : 0;
 }
@@ -274,16 +281,10 @@ static unsigned long long change_on(void) {
 static void change_off(void) {
 	struct walk_slots w = {0};
 	for (int p = passes - 1; p >= 0; p--) {
-		if (p == tables_pass) { // threads that walk a stack need the tables until they are done
-			const struct timespec some = {0, 1000000};
-			enum { most = 5000 };
-			cmem_sample_enable(0);
-			for (int i = 0; i < most && (i == 0 || cmem_walks() > 0); i++)
-				nanosleep(&some, 0);
-		}
 		w.pass = p;
 		dl_iterate_phdr(each_file, &w);
 	}
+	cmem_sample_enable(0);
 	__atomic_store_n(&command->slots_left, w.left, __ATOMIC_RELAXED);
 }
 
@@ -323,26 +324,25 @@ static void find_behind(void) {
 	void *m = dlsym(RTLD_DEFAULT, "malloc");
 	void *program = (void *)getauxval(AT_PHDR);
 	int in_program = m && program && dladdr(m, &of) && dladdr(program, &own) && of.dli_fbase == own.dli_fbase;
-	cmem_behind = in_program ? RTLD_NEXT : RTLD_DEFAULT;
+	// With musl, what is loaded last has nothing next to it.
+	void *behind = is_glibc ? RTLD_NEXT : dlopen("libc.so", RTLD_LAZY | RTLD_NOLOAD);
+	cmem_behind = in_program ? behind : RTLD_DEFAULT;
 }
 
 static void (*begin)(void);
 
 static void *run(void *unused) {
-	struct info2 {
-		size_t arena, ordblks, smblks, hblks, hblkhd, usmblks, fsmblks, uordblks, fordblks, keepcost;
-	} (*info)(void);
+	int header;
+	find_behind();
 	begin();
 	prctl(PR_SET_NAME, "cheap record");
 	if (!command) { // the file cannot be mapped: the command waits in vain, and says so
 		cmem_memory_end();
 		return 0;
 	}
-	*(void **)&info = dlsym(RTLD_DEFAULT, "mallinfo2");
-	if (info && cmem_together(*(void **)&info, *(void **)&cmem_next.malloc)) {
-		struct info2 i = info();
-		command->before = i.uordblks + i.hblkhd;
-	}
+	cmem_unseen_start();
+	int64_t in_use = cmem_allocator_in_use(&header); // -1: it does not say
+	command->before = in_use > 0 ? in_use : 0;
 	find_functions();
 	for (int i = 0; i < 100 && change_on() == 0; i++)
 		;
@@ -378,11 +378,9 @@ int cmem_attach_load(void (*rest)(void)) {
 	if (is_wanted()) {
 		cmem_late = 1;
 		begin = rest;
-		find_behind();
 	} else { // it is too late: dlclose unmaps the library, in a thread with no code of it, when dlopen is done
-		Dl_info of;
 		close_own(&attach.shared);
-		if (!dladdr1((void *)is_wanted, &of, &self, RTLD_DL_LINKMAP))
+		if (!own_handle(&self))
 			return 1;
 		*(void **)&task = (void *)dlclose;
 	}

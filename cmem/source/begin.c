@@ -45,7 +45,7 @@ static __thread volatile struct {
 	uint64_t mark;
 	void *(*f)(void *);
 	void *arg;
-} begun __attribute__((tls_model("initial-exec")));
+} begun tls;
 
 // begin_thread is called in the new thread. It has no frame when it calls f.
 static void *begin_thread(void *p) {

@@ -31,7 +31,7 @@ static char early[64 << 10] __attribute__((aligned(64)));
 static size_t early_used;
 
 // It is volatile because the compiler believes that dlsym calls nothing in this file.
-static __thread volatile int resolving __attribute__((tls_model("initial-exec")));
+static __thread volatile int resolving tls;
 
 static int is_early(const void *p) { return (uintptr_t)p - (uintptr_t)early < sizeof early; }
 

@@ -88,6 +88,15 @@
 	ret name params __attribute__((weak, alias(#ours), visibility("default")));
 #endif
 
+// tls says how a variable of a thread is found. With glibc its place is fixed when the library is loaded: else the first use
+// in a thread would allocate. musl refuses that in a library that is loaded late, and makes such variables for all threads
+// in dlopen: finding one is a look into a table.
+#if defined CMEM_SHARED && !defined __GLIBC__
+#define tls
+#else
+#define tls __attribute__((tls_model("initial-exec")))
+#endif
+
 // Variables that another process reads, if there is a file that both have mapped: they lie in pages
 // of their own, which that file replaces.
 #ifdef CMEM_SHARED
@@ -115,6 +124,17 @@ hidden int cmem_system_munmap(void *at, size_t n);
 // cmem_extent returns where a file is mapped.
 struct dl_phdr_info;
 hidden void cmem_extent(const struct dl_phdr_info *info, uintptr_t *from, uintptr_t *to);
+
+// cmem_find_object is _dl_find_object of glibc 2.35, which finds the file that has an address, without a lock; or 0.
+struct object {
+	unsigned long long flags;
+	void *from, *to;
+	struct link_map *map;
+	void *frames; // the header of its tables
+	unsigned long long rest[8];
+};
+extern hidden int (*cmem_find_object)(void *, struct object *);
+hidden void cmem_system_start(void); // finds it
 
 // ---- unload.c
 
@@ -227,7 +247,7 @@ struct thread {
 // cmem_none is the record of threads that have none of their own. They take the slow path each time,
 // and add to it by atomic operations.
 extern hidden struct thread cmem_none;
-extern hidden __thread struct thread *cmem_mine __attribute__((tls_model("initial-exec")));
+extern hidden __thread struct thread *cmem_mine tls;
 
 // mine returns cmem_mine. In a library that is loaded late it may be 0: in a thread that was being made at that moment, which the
 // C library had neither given the first values of the variables yet, nor had in its list to do so.
@@ -411,24 +431,13 @@ extern hidden int cmem_labels_short;
 
 // ---- tables.c
 
-// What this package calls of the unwinder, if cmem_may_unwind. With musl the unwinder is not called, and that of a system
-// that has another C library as well cannot be linked. What is preloaded cannot bring one along: a small image has no
-// libgcc_s.so.1. So in both it is not linked, and found when the program begins. Where it is linked, its address must not
-// be in a variable: on arm64 the linker would let it, and dlsym, have an address in the program.
-#if !defined __GLIBC__ || defined CMEM_SHARED
-extern hidden struct cmem_unwinder {
-	_Unwind_Reason_Code (*backtrace)(_Unwind_Trace_Fn, void *);
-	_Unwind_Ptr (*ip)(struct _Unwind_Context *);
-	_Unwind_Word (*cfa)(struct _Unwind_Context *);
-} cmem_unwinder;
-#define cmem_backtrace cmem_unwinder.backtrace
-#define cmem_ip cmem_unwinder.ip
-#define cmem_cfa cmem_unwinder.cfa
-#else
-#define LINKED
-#define cmem_backtrace _Unwind_Backtrace
-#define cmem_ip _Unwind_GetIP
-#define cmem_cfa _Unwind_GetCFA
+// The unwinder is called if cmem_may_unwind. With musl it is not, and that of a system that has another C library as well
+// cannot be linked into a program. The library of cheap record has one of its own, with the tables of tables.c: so it
+// neither takes a lock of the process, nor does an image need libgcc_s.so.1.
+#if !defined __GLIBC__ && !defined CMEM_SHARED
+#pragma weak _Unwind_Backtrace
+#pragma weak _Unwind_GetIP
+#pragma weak _Unwind_GetCFA
 #endif
 
 // A table is one of the unwinder, for one function.
@@ -455,12 +464,9 @@ hidden int cmem_jump(struct jump *to, struct gowalk *w, void *function);
 // cmem_tables_begin must be called before the unwinder, and cmem_tables_end after it. jump may be 0.
 hidden void cmem_tables_begin(struct jump *jump);
 hidden void cmem_tables_end(void);
-#ifdef CMEM_SHARED
-hidden int cmem_walks(void); // threads between the two
-#endif
 
 // cmem_is_code reports, within a walk, whether the address, which the unwinder has come to last, may be one of
-// code: that of a function without a table lies in a file.
+// code: that of a function without a table lies in a file, and then it returns 2.
 hidden int cmem_is_code(uintptr_t pc);
 
 // cmem_tables_start finds out whether the unwinder may be called, which is what cmem_may_unwind returns.
@@ -481,8 +487,10 @@ enum { most_c = 96, most_go = 128 };
 //
 // It copies the labels of the goroutine to labels, if that is not 0.
 //
-// It returns the address in code of Go at which the frames of C end, or 0 if they do not.
-extern hidden __thread const struct cmem_stack *cmem_maker __attribute__((tls_model("initial-exec")));
+// It returns the address in code of Go at which the frames of C end; 0 if they do not, and cmem_somewhere if it cannot
+// know, because a function has no table.
+enum { cmem_somewhere = 1 };
+extern hidden __thread const struct cmem_stack *cmem_maker tls;
 hidden void cmem_walk_start(void);
 hidden uintptr_t cmem_walk(
 	uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, void *caller, struct copied *labels);

@@ -29,6 +29,11 @@ struct mapped {
 // The first initial ones were there when the program began. The lock is held to read or write the others. Those
 // beyond most_modules are not known.
 enum { most_modules = 512 };
+#ifdef __GLIBC__
+enum { unloads = 1 };
+#else
+enum { unloads = 0 }; // dlclose of musl does nothing
+#endif
 static struct mapped modules[most_modules];
 static int initial, num_modules;
 static uint32_t closed_when;     // cmem_closed when the others were found
@@ -57,13 +62,18 @@ static int first(struct dl_phdr_info *info, size_t size, void *arg) {
 		return 1;
 	describe(info, &modules[initial]);
 	num_modules = ++initial;
-	return 0;
+	return cmem_late && unloads; // then only the program is known to stay
 }
 
 void cmem_modules_start(void) {
 	if (initial == 0)
 		dl_iterate_phdr(first, 0);
+#ifdef __GLIBC__
 	debugger = dlsym(RTLD_DEFAULT, "_r_debug");
+#else
+	struct r_debug **at = dlsym(RTLD_DEFAULT, "_dl_debug_addr");
+	debugger = at ? *at : 0;
+#endif
 }
 
 static struct mapped *find(uintptr_t pc, int from, int to) {
@@ -124,6 +134,16 @@ static int module_of(uintptr_t pc, struct mapped *to) {
 		*to = *m;
 		return 1;
 	}
+#ifdef CMEM_SHARED
+	struct object o;
+	if (cmem_find_object) {
+		if (cmem_find_object((void *)pc, &o) != 0)
+			return 0;
+		uintptr_t from = (uintptr_t)o.from, end = (uintptr_t)o.to;
+		*to = (struct mapped){.from = from, .to = end, .code = from, .code_end = end, .header = (uintptr_t)o.frames};
+		return 1;
+	}
+#endif
 	cmem_lock(&old);
 	uint32_t closed = __atomic_load_n(&cmem_closed, __ATOMIC_SEQ_CST);
 	if (closed != closed_when || !(m = find_later(pc))) {

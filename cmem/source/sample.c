@@ -27,12 +27,12 @@ enum { look_again = 256 << 10 };
 
 // A thread that is in this package, or in the unwinder for it, takes no sample. busy is volatile
 // because the compiler believes that the C library calls nothing in this file.
-static __thread volatile int busy __attribute__((tls_model("initial-exec")));
+static __thread volatile int busy tls;
 
 // few is how many blocks a thread frees before it gets a record, if it allocates none: a thread
 // that does nothing frees some when it has ended.
 enum { few = 64 };
-static __thread int freed_few __attribute__((tls_model("initial-exec")));
+static __thread int freed_few tls;
 
 void cmem_sample_enable(int on) { enabled = on; }
 
@@ -179,7 +179,7 @@ static __thread struct {
 	int64_t began;   // when the last sample began
 	uint32_t slower; // the logarithm
 	uint32_t drawn;  // mappings, while it is not 0
-} drawing __attribute__((tls_model("initial-exec")));
+} drawing tls;
 
 static int64_t now(void) {
 	struct timespec t;
@@ -242,9 +242,9 @@ enum { preloaded = 0 };
 #endif
 
 // of_runtime reports whether the runtime of Go has called C, and no goroutine. in_go and go are those of cmem_walk.
-// Where the frames of C are not walked, a stack of C alone is taken for that; of a thread that C has made it is not.
+// Where the frames of C cannot be walked, a stack of C alone is taken for that; of a thread that C has made it is not.
 static int of_runtime(uintptr_t in_go, uint32_t go) {
-	return go == 0 && (in_go != 0 || (cmem_knows_go() && !cmem_may_unwind()));
+	return go == 0 && (in_go > cmem_somewhere || (in_go == cmem_somewhere && cmem_knows_go()));
 }
 
 void cmem_count_munmap(void) { add(&munmaps, 1); }

@@ -201,26 +201,16 @@ static void add_module(uint64_t base, uintptr_t from, uintptr_t to, const char *
 	__atomic_store_n(&header->modules, (uint64_t)m, __ATOMIC_RELEASE);
 }
 
-// What _dl_find_object of glibc returns: it takes no lock.
-struct found {
-	unsigned long long flags;
-	void *from, *to;
-	struct link_map *map;
-	void *frames;
-	unsigned long long rest[8];
-};
-static int (*find_object)(void *, struct found *);
-
 void cmem_shared_stack(const struct cmem_stack *s) {
-	struct found f;
-	if (!in_file() || !find_object)
+	struct object f;
+	if (!in_file() || !cmem_find_object)
 		return;
 	for (uint32_t i = 0; i < s->c; i++) {
 		uintptr_t pc = s->pcs[i] - 1;
 		struct module *m = (struct module *)header->modules;
 		while (m && !(pc >= m->from && pc < m->to && (m->initial || m->closed == s->closed)))
 			m = m->next;
-		if (!m && find_object((void *)pc, &f) == 0 && f.map && f.map->l_name)
+		if (!m && cmem_find_object((void *)pc, &f) == 0 && f.map && f.map->l_name)
 			add_module(f.map->l_addr, (uintptr_t)f.from, (uintptr_t)f.to, f.map->l_name, 0);
 	}
 }
@@ -239,5 +229,4 @@ static int initial(struct dl_phdr_info *info, size_t size, void *first) {
 void cmem_shared_modules(void) {
 	int first = 1;
 	dl_iterate_phdr(initial, &first);
-	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
 }

@@ -67,6 +67,7 @@ static void begin(void) {
 	// no thread has a record yet.
 	off = why_off();
 	// 3. Open /proc/self/mem: the program may leave the folder with /proc behind. Find out how stacks are walked.
+	cmem_system_start();
 	cmem_memory_start();
 	cmem_tables_start();
 	cmem_walk_start();

@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "internal.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
 #include <pthread.h>
@@ -67,6 +68,9 @@ void *cmem_map(size_t n) {
 
 void cmem_unmap(void *p, size_t n) { cmem_system_munmap(p, n); }
 #endif
+
+int (*cmem_find_object)(void *, struct object *);
+void cmem_system_start(void) { *(void **)&cmem_find_object = dlsym(RTLD_DEFAULT, "_dl_find_object"); }
 
 void cmem_extent(const struct dl_phdr_info *info, uintptr_t *from, uintptr_t *to) {
 	*from = UINTPTR_MAX;

@@ -1,7 +1,8 @@
 //go:build ignore
 
 // The tables by which the unwinder goes from a function to its caller. libgcc asks _Unwind_Find_FDE for the
-// table of an address, and the process calls the function of that name of this file.
+// table of an address, and the process calls the function of that name of this file. In the library of cheap record only
+// the unwinder that is linked into that does.
 //
 // For a function without a table, libgcc checks whether its code is that of a signal handler's return:
 // it reads at the return address, which may not be mapped, for example at the end of a stack that the
@@ -18,15 +19,6 @@
 #include <link.h>
 #include <string.h>
 
-#ifndef LINKED
-#pragma weak _Unwind_Backtrace
-#pragma weak _Unwind_GetIP
-#pragma weak _Unwind_GetCFA
-struct cmem_unwinder cmem_unwinder = {_Unwind_Backtrace, _Unwind_GetIP, _Unwind_GetCFA};
-#endif
-
-static int (*find_object)(void *, void *); // _dl_find_object, which takes no lock; 0 before glibc 2.35
-
 // Which tables the unwinder gets in a walk.
 static enum {
 	no_tables =
@@ -38,20 +30,11 @@ static enum {
 // The file that has the unwinder; 0 if it is linked into the program.
 static uintptr_t unwinder, unwinder_end;
 
-static __thread volatile int walking __attribute__((tls_model("initial-exec"))); // 2: the last function had no table
-static __thread struct jump *volatile jump __attribute__((tls_model("initial-exec")));
+static __thread volatile int walking tls; // 2: the last function had no table
+static __thread struct jump *volatile jump tls;
 static volatile int asked; // the unwinder has called cmem_find_table
 
-#ifdef CMEM_SHARED
-static int walks;
-int cmem_walks(void) { return __atomic_load_n(&walks, __ATOMIC_SEQ_CST); }
-static void count_walks(int by) { __atomic_fetch_add(&walks, by, __ATOMIC_SEQ_CST); }
-#else
-static void count_walks(int by) {}
-#endif
-
 void cmem_tables_begin(struct jump *j) {
-	count_walks(1);
 	jump = j;
 	walking = 1;
 }
@@ -59,10 +42,9 @@ void cmem_tables_begin(struct jump *j) {
 void cmem_tables_end(void) {
 	walking = 0;
 	jump = 0;
-	count_walks(-1);
 }
 
-#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+#if (defined(__GLIBC__) || defined(CMEM_SHARED)) && (defined(__x86_64__) || defined(__aarch64__))
 #define EXPORTS_TABLE
 #ifdef __x86_64__
 enum { stack_register = 7, return_register = 16 };
@@ -76,37 +58,46 @@ static const struct table ends = {
 struct bases {
 	void *text, *data, *function;
 };
+#ifdef CMEM_SHARED
+hidden const void *cmem_find_table(void *, struct bases *);
+hidden const void *_Unwind_Find_FDE(void *, struct bases *) __attribute__((alias("cmem_find_table")));
+static const void *next_table(void *pc, struct bases *b) { return 0; } // nobody else calls it
+#else
 EXPORT(const void *, _Unwind_Find_FDE, (void *, struct bases *), cmem_find_table)
 
-#ifdef LINKED
 // This brings the function of libgcc along where that is linked statically. Then it is called.
 extern void __register_frame(void *);
 __attribute__((used)) static void (*const bring)(void *) = __register_frame;
+
+static const void *next_table(void *pc, struct bases *b) {
+	static const void *(*next)(void *, struct bases *);
+	const void *(*f)(void *, struct bases *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	if (!f) {
+		*(void **)&f = dlsym(RTLD_NEXT, "_Unwind_Find_FDE");
+		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
+	}
+	return f ? f(pc, b) : 0;
+}
 #endif
 
 const void *cmem_find_table(void *pc, struct bases *b) {
-	static const void *(*next)(void *, struct bases *);
-	const void *(*f)(void *, struct bases *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
+	const void *table;
 	struct jump *j = jump;
-	if (!f) {
-		*(void **)&f = dlsym(cmem_behind, "_Unwind_Find_FDE");
-		__atomic_store_n(&next, f, __ATOMIC_RELAXED);
-	}
 	// The first address in it, or near behind it, is where it has called the unwinder.
 	if (j && (uintptr_t)pc - j->function < 1024 && (!j->taken || j->taken == (uintptr_t)pc)) {
 		j->taken = (uintptr_t)pc;
 		*b = (struct bases){0, 0, pc};
 		return &j->table.fde_length;
 	}
-	if (walking && tables == of_modules)
+	if (!walking || tables != of_modules) {
+		table = next_table(pc, b);
+		if (!walking)
+			return table;
+	} else {
 		asked = 1;
-	const void *table = walking && tables == of_modules ? cmem_module_table((uintptr_t)pc, &b->function)
-		: f                                             ? f(pc, b)
-														: 0;
-	if (walking && tables == of_modules)
+		table = cmem_module_table((uintptr_t)pc, &b->function);
 		b->text = b->data = 0;
-	if (!walking)
-		return table;
+	}
 	walking = table ? 1 : 2;
 	if (table)
 		return table;
@@ -164,7 +155,7 @@ static uint8_t *rules(uint8_t *to, struct gowalk *w) {
 #endif
 
 int cmem_jump(struct jump *j, struct gowalk *w, void *function) {
-	if (unwinder == 0 || w->back <= w->stack)
+	if ((unwinder == 0 && tables != of_modules) || w->back <= w->stack)
 		return 0; // the unwinder is linked into the program, and does not call cmem_find_table
 	memset(j, 0, sizeof *j);
 	j->function = (uintptr_t)function;
@@ -177,12 +168,12 @@ int cmem_jump(struct jump *j, struct gowalk *w, void *function) { return 0; }
 #endif
 
 int cmem_is_code(uintptr_t pc) {
-	char object[256];
+	struct object o;
 	if (walking != 2)
 		return 1;
-	if (tables == of_modules)
-		return cmem_in_module(pc - 1);
-	return !find_object || find_object((void *)(pc - 1), object) == 0;
+	int in = tables == of_modules ? cmem_in_module(pc - 1)
+								  : !cmem_find_object || cmem_find_object((void *)(pc - 1), &o) == 0;
+	return in ? 2 : 0;
 }
 
 int cmem_may_unwind(void) { return tables != no_tables; }
@@ -194,53 +185,46 @@ int cmem_tables_as(int which) {
 	return was;
 }
 
-#if defined __GLIBC__ && !defined LINKED
-// load finds the unwinder, which is loaded if it is not yet.
-static void load(void) {
-	if (!dlsym(RTLD_DEFAULT, "_Unwind_Backtrace") && !dlopen("libgcc_s.so.1", RTLD_NOW | RTLD_GLOBAL))
-		return;
-	*(void **)&cmem_unwinder.backtrace = dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
-	*(void **)&cmem_unwinder.ip = dlsym(RTLD_DEFAULT, "_Unwind_GetIP");
-	*(void **)&cmem_unwinder.cfa = dlsym(RTLD_DEFAULT, "_Unwind_GetCFA");
+#ifdef EXPORTS_TABLE
+static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) { return _URC_NO_REASON; }
+
+// try_modules finds out whether the unwinder asks this file.
+static void try_modules(void) {
+	tables = of_modules;
+	cmem_tables_begin(0);
+	_Unwind_Backtrace(nothing, 0);
+	cmem_tables_end();
+	if (!asked)
+		tables = no_tables;
 }
-#else
-static void load(void) {}
 #endif
 
-__attribute__((unused)) static _Unwind_Reason_Code nothing(struct _Unwind_Context *at, void *arg) {
-	return _URC_NO_REASON;
-}
-
 void cmem_tables_start(void) {
-	uintptr_t at, here = (uintptr_t)cmem_tables_start, from, to;
-	load(); // before the files that are mapped are found
 	cmem_modules_start();
-	at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
+#ifdef CMEM_SHARED
+	try_modules();
+#else
+	uintptr_t here = (uintptr_t)cmem_tables_start, from, to;
+	uintptr_t at = (uintptr_t)dlsym(RTLD_DEFAULT, "_Unwind_Backtrace");
 	if (!at)
-		at = (uintptr_t)cmem_backtrace;
-	*(void **)&find_object = dlsym(RTLD_DEFAULT, "_dl_find_object");
+		at = (uintptr_t)_Unwind_Backtrace;
 	if (!at || !cmem_module_of(at, &from, &to))
 		return;
 	if (here >= from && here < to) {
 		// It is linked into the program, and calls no function of this file. Before GCC 13 it allocates with a lock
 		// held that it needs to look at a stack.
-		tables = find_object && __GNUC__ >= 13 ? its_own : no_tables;
+		tables = cmem_find_object && __GNUC__ >= 13 ? its_own : no_tables;
 		return;
 	}
 	unwinder = from;
 	unwinder_end = to;
-	if (find_object)
+	if (cmem_find_object)
 		tables = its_own;
 #ifdef EXPORTS_TABLE
 	cmem_find_table((void *)&ends, &(struct bases){0}); // finds the next one, before it is needed
-	if (!find_object) {
-		tables = of_modules;
-		cmem_tables_begin(0);
-		cmem_backtrace(nothing, 0);
-		cmem_tables_end();
-		if (!asked)
-			tables = no_tables;
-	}
+	if (!cmem_find_object)
+		try_modules();
+#endif
 #endif
 }
 

@@ -13,7 +13,7 @@
 
 static const uint8_t slow[1 << filter_bits] = {[0 ...(1 << filter_bits) - 1] = 255};
 in_shared struct thread cmem_none = {.filter = slow};
-__thread struct thread *cmem_mine __attribute__((tls_model("initial-exec"))) = &cmem_none;
+__thread struct thread *cmem_mine tls = &cmem_none;
 uint8_t cmem_filter[1 << filter_bits];
 #ifndef CMEM_SHARED
 struct waits cmem_waits;
@@ -23,7 +23,7 @@ in_shared static struct thread *all_threads, *free_threads; // the lock is held 
 
 // ended says that the destructor of the thread's key has run. The C library still frees, and other
 // destructors may allocate, but no destructor would give a record back.
-static __thread volatile int ended __attribute__((tls_model("initial-exec")));
+static __thread volatile int ended tls;
 
 static pthread_key_t key;
 static int have_key;

@@ -34,7 +34,7 @@ static uint32_t patience;   // milliseconds, while which the reader may read not
 static uint32_t generation; // of records, so that each counts its threads
 
 // The upper half is the generation, the lower the number of the thread.
-static __thread uint64_t number __attribute__((tls_model("initial-exec")));
+static __thread uint64_t number tls;
 
 // The functions of the program whose blocks are marked, and the code of this library.
 enum { most_marked = 64 };

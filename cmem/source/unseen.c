@@ -9,8 +9,8 @@
 
 // find returns a function of the next allocator, or 0.
 static void *find(const char *name) {
-	void *f = dlsym(RTLD_NEXT, name);
-	return cmem_together(f, dlsym(RTLD_NEXT, "malloc")) ? f : 0;
+	void *f = dlsym(cmem_behind, name);
+	return cmem_together(f, dlsym(cmem_behind, "malloc")) ? f : 0;
 }
 
 // What mallinfo2 of glibc returns, which came with glibc 2.33, and mallinfo, whose numbers go up to 4 GiB. By name they would
@@ -49,7 +49,7 @@ int64_t cmem_allocator_in_use(int *header) {
 		struct info2 i = info2();
 		return i.uordblks + i.hblkhd;
 	}
-	if (info) {
+	if (info && !cmem_late) { // a server that has grown may have more than 4 GiB
 		struct info i = info();
 		return (int64_t)i.uordblks + i.hblkhd;
 	}

@@ -16,6 +16,7 @@
 struct walk {
 	uintptr_t *pcs, caller;
 	uint32_t n, most, skipped, seen;
+	int code;          // what cmem_is_code said last
 	uintptr_t go, sp;  // the address in Go code at which the frames of C end, and the stack pointer there
 	struct jump *jump; // of beyond
 };
@@ -25,19 +26,19 @@ enum { most_frames = 1024 };
 
 static _Unwind_Reason_Code frame(struct _Unwind_Context *at, void *walk) {
 	struct walk *w = walk;
-	uintptr_t pc = cmem_ip(at);
+	uintptr_t pc = _Unwind_GetIP(at);
 	if (pc == 0)
 		return _URC_NORMAL_STOP;
 	if (cmem_is_go(pc)) {
 		w->go = pc;
-		w->sp = cmem_cfa(at);
+		w->sp = _Unwind_GetCFA(at);
 		return _URC_NORMAL_STOP;
 	}
 	if (w->n == 0 && w->caller && pc != w->caller && w->skipped < 8) { // of this package
 		w->skipped++;
 		return _URC_NO_REASON;
 	}
-	if (!cmem_is_code(pc))
+	if (!(w->code = cmem_is_code(pc)))
 		return _URC_NORMAL_STOP;
 	if (w->n < w->most)
 		w->pcs[w->n++] = pc;
@@ -64,7 +65,7 @@ static __attribute__((noinline)) void between(struct gowalk *g) {
 		w.most = most_between;
 	if (cmem_may_unwind() && cmem_jump(&jump, g, (void *)between)) {
 		cmem_tables_begin(&jump);
-		cmem_backtrace(beyond, &w);
+		_Unwind_Backtrace(beyond, &w);
 		cmem_tables_end();
 	}
 	g->stack = w.go ? w.sp : UINTPTR_MAX;
@@ -77,7 +78,7 @@ static char program[16];
 
 void cmem_walk_start(void) { prctl(PR_GET_NAME, program); }
 
-__thread const struct cmem_stack *cmem_maker __attribute__((tls_model("initial-exec")));
+__thread const struct cmem_stack *cmem_maker tls;
 
 // add_maker adds the stack that has made the thread, or its innermost part.
 static void add_maker(struct gowalk *g) {
@@ -120,7 +121,7 @@ uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, 
 	cmem_find_go();
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
-		cmem_backtrace(frame, &w);
+		_Unwind_Backtrace(frame, &w);
 		cmem_tables_end();
 	}
 	if (w.n == 0 && !cmem_is_go((uintptr_t)caller))
@@ -139,14 +140,14 @@ uintptr_t cmem_walk(uintptr_t pcs[most_c + most_go], uint32_t *c, uint32_t *go, 
 	}
 	add_thread(&g, n);
 	*go = g.n;
-	return w.go;
+	return w.go ? w.go : w.code == 2 || !cmem_may_unwind() ? cmem_somewhere : 0;
 }
 
 // walk_c walks the frames of C of a function that Go has called to learn something.
 static void walk_c(struct walk *w) {
 	if (cmem_may_unwind()) {
 		cmem_tables_begin(0);
-		cmem_backtrace(frame, w);
+		_Unwind_Backtrace(frame, w);
 		cmem_tables_end();
 	}
 }

@@ -53,6 +53,7 @@ type Target struct {
 	image   shared.Image
 	base    uint64 // what is to be added to addresses of the program
 	dlopen  uint64
+	mode    uint64 // for that
 	sigret  uint64 // code that calls rt_sigreturn
 	loaded  int    // libraries of this package
 	filters string // how many filters of system calls each thread has
@@ -166,7 +167,7 @@ func errDenied(pid int) error {
 
 // find finds what is to be called.
 func (t *Target) find(all []procfs.Mapping, program string) error {
-	var libc, loader *procfs.Mapping
+	var libc *procfs.Mapping
 	for i := range all {
 		m := &all[i]
 		name := filepath.Base(m.Name)
@@ -178,18 +179,16 @@ func (t *Target) find(all []procfs.Mapping, program string) error {
 			t.base = m.Start
 		case name == "libc.so.6", strings.HasPrefix(name, "libc-2."): // before glibc 2.34 the first is a link to the second
 			libc = m
-		case strings.HasPrefix(name, "ld-linux-"), strings.HasPrefix(name, "ld-2."):
-			loader = m
+		case t.Program.Musl && (name == "libc.so" || strings.HasPrefix(name, "ld-musl-")): // likewise
+			libc = m
 		}
 	}
 	var addresses unix.Rlimit
 	unix.Prlimit(t.Pid, unix.RLIMIT_AS, nil, &addresses)
 	switch {
-	case t.Program.Musl:
-		return fmt.Errorf("process %d uses musl, which refuses a library that comes late (its variables of threads); start the program with cheap record, and CC=musl-gcc", t.Pid)
 	case addresses.Cur < 2*shared.Size:
 		return fmt.Errorf("process %d has a limit of addresses (ulimit -v), and the file that it would share with this command takes %d GiB of them; start it without", t.Pid, shared.Size>>30)
-	case libc == nil || loader == nil:
+	case libc == nil:
 		return fmt.Errorf("process %d, %s, has no C library, so it has no C heap; Go's memory is in the profile heap of net/http/pprof", t.Pid, program)
 	case t.loaded >= Most:
 		return fmt.Errorf("process %d has had the library loaded %d times, which is the most: what each leaves stays until the program ends", t.Pid, t.loaded)
@@ -206,12 +205,12 @@ func (t *Target) find(all []procfs.Mapping, program string) error {
 	if slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == "malloc" && s.Section != elf.SHN_UNDEF }) {
 		return fmt.Errorf("process %d has an allocator linked in, or module cmem, whose page shows the same", t.Pid)
 	}
-	// _dl_find_object came with glibc 2.35. Before, a look at a stack takes a lock for which the program may wait.
-	if _, err := t.symbol(libc, "_dl_find_object"); err != nil {
-		return fmt.Errorf("process %d uses a glibc before 2.35, where a look at its stacks would take a lock of the dynamic linker; start the program with cheap record", t.Pid)
-	}
-	if t.dlopen, err = t.symbol(libc, "dlopen"); err != nil {
-		return err
+	t.mode = rtldNow
+	if t.dlopen, err = t.symbol(libc, "dlopen"); err != nil { // before glibc 2.34 it is in a library of its own
+		t.mode |= 1 << 31 // __RTLD_DLOPEN
+		if t.dlopen, err = t.symbol(libc, "__libc_dlopen_mode"); err != nil {
+			return err
+		}
 	}
 	t.sigret, err = t.sigreturn(all, libc.Name)
 	return err
@@ -407,6 +406,8 @@ func (t *Target) with(f func(*tracee) error) error {
 	return fmt.Errorf("within %v %w", patience, last)
 }
 
+const rtldNow = 2
+
 // Load loads a library of shared.Build, which samples with a rate. It returns the file that both share, when the
 // slots have been changed. After an error the process goes on as before.
 func (t *Target) Load(library string, rate int) (*shared.File, error) {
@@ -485,10 +486,9 @@ func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 	var caller *tracee
 	err = t.with(func(x *tracee) error {
 		caller = x
-		const rtldNow = 2
 		// By a name that was loaded before, dlopen would return that library.
 		name := fmt.Sprintf("/proc/self/fd%s/%d", strings.Repeat("/.", t.loaded), fds[0])
-		return x.call(t.dlopen, t.sigret, name, rtldNow)
+		return x.call(t.dlopen, t.sigret, name, t.mode)
 	})
 	if err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ var needed = []uint32{
 	unix.SYS_CLONE, unix.SYS_CLONE3, unix.SYS_SET_ROBUST_LIST, unix.SYS_RSEQ, unix.SYS_RT_SIGPROCMASK, unix.SYS_RT_SIGACTION, unix.SYS_PRCTL,
 	unix.SYS_FUTEX, unix.SYS_PREAD64, unix.SYS_PROCESS_VM_READV, unix.SYS_FALLOCATE, unix.SYS_MADVISE, unix.SYS_GETRANDOM,
 	unix.SYS_CLOCK_NANOSLEEP, unix.SYS_NANOSLEEP, unix.SYS_GETPID, unix.SYS_GETTID, unix.SYS_EXIT, unix.SYS_RESTART_SYSCALL,
+	unix.SYS_FCNTL, unix.SYS_MEMBARRIER, unix.SYS_TKILL, // musl
 }
 
 // checkFilters returns an error if a filter of system calls of the thread might end the process. A call that fails does not.

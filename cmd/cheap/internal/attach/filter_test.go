@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/test/testcall"
 	"golang.org/x/sys/unix"
 )
 
@@ -58,17 +57,13 @@ func TestMayEnd(t *testing.T) {
 // TestFiltered has processes with a filter of system calls, which ends one of them for a call that is needed, and one for another.
 func TestFiltered(t *testing.T) {
 	t.Parallel()
-	path, err := program()
-	testcall.Must(t, err)
 	for _, nr := range []int{unix.SYS_REBOOT, unix.SYS_MEMFD_CREATE} {
-		p := startAs(t, "/proc/self/exe", "filter", fmt.Sprint(nr), path, "calls")
+		p := kits[0].start(t, "/proc/self/exe", "filter", fmt.Sprint(nr), kits[0].program, "calls")
 		if nr == unix.SYS_REBOOT && os.Getuid() == 0 {
 			end(t, p.attach(t))
-		} else if library, err := library(); err != nil {
-			t.Fatal(err)
 		} else if target, err := Open(p.Process.Pid); err != nil {
 			t.Fatal(err)
-		} else if _, err := target.Load(library, 1<<10); err == nil || !strings.Contains(err.Error(), "goes on as before: it has a filter of system calls (seccomp), which ") {
+		} else if _, err := target.Load(p.kit.library, 1<<10); err == nil || !strings.Contains(err.Error(), "goes on as before: it has a filter of system calls (seccomp), which ") {
 			t.Error(err)
 		}
 		p.end(t)

@@ -192,7 +192,7 @@ const (
 	redZone     = 128 // bytes below the stack pointer that are in use
 
 	// callRoom is how much stack the call gets: dlopen takes a few KiB, and the registers of vectors up to 11.
-	callRoom = 128 << 10
+	callRoom = 64 << 10
 )
 
 // call has the thread call a function of C, with the signals blocked, and then go on from where it was: the function
@@ -213,10 +213,10 @@ func (t *tracee) call(f, restorer uint64, text string, number uint64) error {
 	r.Rdi, r.Rsi = sp+textAt, number
 	const directionFlag = 0x400
 	r.Eflags &^= directionFlag
-	// Signals of faults are not blocked: the kernel would take the handlers of the process away. Nor are the two by which
-	// the C library has all threads change their user, and cancels one.
+	// Signals of faults are not blocked: the kernel would take the handlers of the process away. Nor are those by which
+	// the C library has all threads change their user, and cancels one; musl has the last for that.
 	mask := ^uint64(0)
-	for _, s := range []int{4, 5, 7, 8, 11, 31, 32, 33} {
+	for _, s := range []int{4, 5, 7, 8, 11, 31, 32, 33, 34} {
 		mask &^= 1 << (s - 1)
 	}
 	if err := unix.PtraceSetRegs(t.tid, &r); err != nil {

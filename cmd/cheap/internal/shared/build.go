@@ -75,7 +75,8 @@ func Build(folder string) (string, error) {
 	return library, nil
 }
 
-var flags = []string{"-shared", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED"}
+// The library has an unwinder of its own, and tables for that, which musl-gcc would leave out.
+var flags = []string{"-shared", "-static-libgcc", "-Wl,--eh-frame-hdr", "-fPIC", "-O2", "-g", "-fno-omit-frame-pointer", "-DCMEM_SHARED"}
 
 // A kept is a place for a compiled library: a file whose name has a hash of all that it is made of, and
 // one of itself, so that a file that is not whole is none.

@@ -5,7 +5,7 @@
 package main
 
 /*
-#cgo LDFLAGS: -lpthread
+#cgo LDFLAGS: -ldl -lpthread
 #include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
@@ -48,6 +48,15 @@ static void storm(uint64_t seed, int rounds) {
 	for (int k = 0; k < most; k++) free(p[k]);
 }
 static void calls_back(void) { void *p = malloc(200); memset(p, 1, 200); callBack(); free(p); }
+static void allocates(void) { void *p = malloc(3000); memset(p, 1, 3000); free(p); }
+// A library that is unloaded afterwards calls what allocates.
+static void passes(char *file) {
+	void *l = dlopen(file, RTLD_NOW);
+	void (*pass)(void (*)(void)) = l ? dlsym(l, "pass") : 0;
+	wrong(!pass);
+	for (int i = 0; pass && i < 20; i++) pass(allocates);
+	if (l) dlclose(l);
+}
 static void *ended(void *p) { free(p); return malloc(50); }
 static void threads(void) {
 	pthread_t t;
@@ -146,6 +155,10 @@ func main() {
 		again(4, func(uint64) { C.calls_back() })
 		again(2, func(uint64) { C.threads() })
 		again(1, func(uint64) { C.forks() })
+		for _, file := range os.Args[2:] {
+			file := C.CString(file)
+			again(1, func(uint64) { C.passes(file) })
+		}
 		again(1, func(uint64) {
 			if err := exec.Command("/bin/true").Run(); err != nil {
 				fmt.Println(err)
