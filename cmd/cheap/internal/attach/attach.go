@@ -52,6 +52,7 @@ type Target struct {
 	root    *os.File
 	image   shared.Image
 	base    uint64 // what is to be added to addresses of the program
+	libc    string // the path of its C library, where it is
 	dlopen  uint64
 	mode    uint64 // for that
 	sigret  uint64 // code that calls rt_sigreturn
@@ -205,7 +206,7 @@ func (t *Target) find(all []procfs.Mapping, program string) error {
 	if slices.ContainsFunc(symbols, func(s elf.Symbol) bool { return s.Name == "malloc" && s.Section != elf.SHN_UNDEF }) {
 		return fmt.Errorf("process %d has an allocator linked in, or module cmem, whose page shows the same", t.Pid)
 	}
-	t.mode = rtldNow
+	t.libc, t.mode = shared.In(t.root, libc.Name), rtldNow
 	if t.dlopen, err = t.symbol(libc, "dlopen"); err != nil { // before glibc 2.34 it is in a library of its own
 		t.mode |= 1 << 31 // __RTLD_DLOPEN
 		if t.dlopen, err = t.symbol(libc, "__libc_dlopen_mode"); err != nil {
@@ -424,7 +425,7 @@ func (t *Target) Load(library string, rate int) (*shared.File, error) {
 
 func (t *Target) load(library string, rate int) (file *shared.File, err error) {
 	image, err := os.ReadFile(library)
-	if err != nil {
+	if err = errors.Join(err, shared.Fits(library, t.libc)); err != nil {
 		return nil, err
 	}
 	runtime.LockOSThread() // all calls of ptrace come from one thread

@@ -208,6 +208,33 @@ func unpack(folder string) (files []string, made string, err error) {
 
 // needed returns the C library that a library is linked with, and which version of glibc it needs.
 func needed(library string) (string, error) {
+	least, err := leastGlibc(library)
+	if err != nil || least == "" {
+		return "musl", err
+	}
+	return "glibc " + least + " or later", err
+}
+
+// Fits returns an error if a library needs a later glibc than a process has, whose C library is that file.
+func Fits(library, libc string) error {
+	least, err := leastGlibc(library)
+	if err != nil || least == "" {
+		return err
+	}
+	f, err := elf.Open(libc)
+	if err != nil {
+		return nil // another file has replaced it, and the dynamic linker will say
+	}
+	defer f.Close()
+	has, _ := f.DynamicVersions()
+	if !slices.ContainsFunc(has, func(v elf.DynamicVersion) bool { return v.Name == "GLIBC_"+least }) {
+		return usagef("the process uses a glibc before %s, which the library needs; have the library made where the program was built, by cheap record -build, and name it with -library", least)
+	}
+	return nil
+}
+
+// leastGlibc returns which version of glibc a library needs, or "" if that is linked with musl.
+func leastGlibc(library string) (string, error) {
 	f, err := elf.Open(library)
 	if err != nil {
 		return "", err
@@ -222,9 +249,9 @@ func needed(library string) (string, error) {
 		}
 	}
 	if isGlibc, err := needsGlibc(f); err != nil || !isGlibc {
-		return "musl", err
+		return "", err
 	}
-	return fmt.Sprintf("glibc %d.%d or later", least[0], least[1]), err
+	return fmt.Sprintf("%d.%d", least[0], least[1]), err
 }
 
 func needsGlibc(f *elf.File) (bool, error) {

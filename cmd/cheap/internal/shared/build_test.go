@@ -28,8 +28,12 @@ func TestBuildKeeps(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if _, err := needed(library); err != nil {
+		libc, _ := exec.Command(cc, "-print-file-name=libc.so.6").Output()
+		if err := Fits(library, strings.TrimSpace(string(libc))); err != nil {
 			t.Errorf("%s: %v", what, err)
+		}
+		if err := Fits(library, library); err == nil || !strings.Contains(err.Error(), "uses a glibc before 2.") {
+			t.Errorf("%s: with a C library of no version: %v", what, err)
 		}
 		if log, _ := os.ReadFile(calls); strings.Count(string(log), "\n") != want {
 			t.Errorf("%s: compiled %d times, want %d", what, strings.Count(string(log), "\n"), want)
