@@ -162,7 +162,7 @@ func TestFreedAtEnd(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
 	}
-	p := &parts{live: func() (int64, int64, bool) { return 0, 0, true }}
+	p := &parts{live: func() resident.C { return resident.C{Known: true} }}
 	if v, ok := p.verdict(grew{freed: "x"}); !ok || v.Fault || v.Sentence != "x" {
 		t.Errorf("the verdict is %v", v)
 	}
