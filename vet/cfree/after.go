@@ -24,6 +24,9 @@ type release struct {
 	v    types.Object
 }
 
+// moves reports whether the variable gets a new block from realloc.
+func (r release) moves(p *source.Package) bool { return r.v == p.Receiver(p.Dressed(r.call)) }
+
 // ends matches the names of functions of C after which nothing may use what they were given.
 var ends = regexp.MustCompile(`(?i)(free|destroy|delete|finalize|dispose|fclose|closedir|_close$)`)
 
@@ -50,7 +53,7 @@ func (c *checker) checkAfter(u *uses.Unit) {
 				reported[second.call] = true
 			}
 		}
-		if loop := u.Loop(first.at); loop != nil && first.call == first.at && !u.Within(first.v, loop) && u.Leads(first.at, writes, first.at) && !first.over {
+		if loop := u.Loop(first.at); loop != nil && first.call == first.at && !u.Within(first.v, loop) && u.Leads(first.at, writes, first.at) && !first.over && !first.moves(c.pkg) {
 			c.reportTwice(first, first)
 			reported[first.call] = true
 		}
@@ -93,7 +96,9 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 		}
 		search.Stop[w] = true
 	}
-	if result := c.pkg.Receiver(first.call); result != nil { // realloc frees nothing where it returns nil
+	if first.over {
+		search.Made = true
+	} else if result := c.pkg.Receiver(first.call); result != nil { // realloc frees nothing where it returns nil
 		search.Nil[result] = true
 	}
 	if loop := u.Loop(first.at); loop != nil {
@@ -158,7 +163,7 @@ func (c *checker) takes(call *ast.CallExpr, name string, i int) bool {
 // else.
 func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 	if name := c.pkg.C(call.Fun); name != "" {
-		if name == "realloc" && len(call.Args) == 2 && c.pkg.Receiver(c.pkg.Dressed(call)) != c.pkg.Variable(call.Args[0]) {
+		if name == "realloc" && len(call.Args) == 2 {
 			return name, call.Args[0]
 		}
 		if !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
@@ -174,6 +179,9 @@ func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 		return "", nil
 	}
 	sel, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if isMethod(f, "runtime/cgo", "Delete") && sel != nil {
+		return deleteHandle, sel.X
+	}
 	if u := c.byFunc[f]; u != nil {
 		name, field := c.once(u)
 		switch {
@@ -191,6 +199,9 @@ func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 	}
 	return "", nil
 }
+
+// deleteHandle is the function that ends a cgo.Handle.
+const deleteHandle = "Delete"
 
 // once returns the function of C to which a unit passes its only parameter or, with field, a field of that. It is "" if the unit
 // does more, such as to ask whether the field is nil, or to set it: then it may be called twice.

@@ -54,7 +54,11 @@ type checker struct {
 	results map[*types.Func][]int
 	beside  map[*types.Func][]int // those that come with an error as well
 
-	freed    map[types.Object][]*uses.Unit // the functions of the package that free a field
+	freed    map[types.Object][]*uses.Unit    // the functions of the package that free a field
+	handed   map[types.Object]bool            // the fields whose memory goes elsewhere
+	gets     map[types.Object][]*ast.CallExpr // the calls of C whose results fields get
+	released map[maker]bool                   // the functions of C whose objects the package releases
+	never    []made
 	named    map[*types.Func][]ast.Expr
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
@@ -76,6 +80,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{},
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
+		gets: map[types.Object][]*ast.CallExpr{}, released: map[maker]bool{},
 		newNames: map[*uses.Unit]map[string]bool{},
 	}
 	for _, u := range c.units {
@@ -110,6 +115,8 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		for _, u := range c.units {
 			c.checkObjects(u)
 		}
+		c.checkNever()
+		c.checkFields()
 	})
 	for _, u := range c.units {
 		for _, a := range c.allocations(u) {
@@ -270,7 +277,7 @@ func mayHold(t types.Type) bool {
 }
 
 // harmless are packages whose functions neither free nor keep what they are given.
-var harmless = map[string]bool{"fmt": true, "log": true, "log/slog": true, "runtime": true, "strings": true, "bytes": true, "strconv": true, "errors": true}
+var harmless = map[string]bool{"fmt": true, "log": true, "log/slog": true, "runtime": true, "runtime/cgo": true, "strings": true, "bytes": true, "strconv": true, "errors": true}
 
 // calls says what a call of a Go function does with an argument; see uses.ArgumentRole.
 func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int, inner bool) uses.Role {
@@ -279,6 +286,9 @@ func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int
 	}
 	if source.IsFunc(f, "runtime", "AddCleanup") || source.IsFunc(f, "runtime", "SetFinalizer") {
 		return uses.Keeps
+	}
+	if isMethod(f, "runtime/cgo", "Delete") || isMethod(f, "runtime", "Unpin") {
+		return uses.Frees
 	}
 	if harmless[f.Pkg().Path()] {
 		return uses.Looks

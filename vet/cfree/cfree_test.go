@@ -11,7 +11,7 @@ var data = vettest.Open()
 
 func Test(t *testing.T) {
 	t.Parallel()
-	data.Run(t, cfree.Analyzer, "a", "lib", "user", "twice", "twiceuser", "beside", "besideuser", "right", "defined")
+	data.Run(t, cfree.Analyzer, "a", "lib", "user", "twice", "twiceuser", "beside", "besideuser", "right", "defined", "made")
 }
 
 func TestFix(t *testing.T) {

@@ -38,8 +38,6 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			return // _, err := : the caller expects an error
 		}
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
-	case uses.Keeps:
-		c.checkBuilt(u, a, use)
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
 		if onlyField(fate) {
@@ -55,23 +53,6 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 			return
 		}
 		c.checkVar(u, a, use, fate)
-	}
-}
-
-// checkBuilt reports a return of an error that forgets an object of Go with a string in a field which the package frees.
-func (c *checker) checkBuilt(u *uses.Unit, a allocation, use uses.Use) {
-	addr, _ := u.Parent(use.Node).(*ast.UnaryExpr)
-	v := c.pkg.Receiver(addr)
-	if a.name != "C.CString" || use.Field == nil || len(c.freed[use.Field]) == 0 || !u.Local(v) || len(c.pkg.Values(v)) != 1 || u.Loop(a.call) != nil {
-		return
-	}
-	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}}
-	fate := u.FateIn(v, true, use.Field.Name(), c.calls)
-	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
-		search.Stop[use.Node] = true
-	}
-	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && len(ret.Results) > 0 && c.isError(u, ret) {
-		c.lostAt(a.call, ret, "path", a.name, "")
 	}
 }
 
@@ -153,7 +134,7 @@ func (c *checker) ofPool(u *uses.Unit) bool {
 	return ok && name != nil && name.Pkg() != nil && name.Pkg().Path() == "sync" && name.Name() == "Pool"
 }
 
-// checkList looks for a return within the loop that fills a list, on which the list is not freed.
+// checkList looks for a return within the loop that fills a list, or on the way to the loop that frees it.
 func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 	loop := u.Loop(a.call)
 	if loop == nil || fate.Has(uses.Keeps, uses.Leaves) {
@@ -183,8 +164,8 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 		}
 	}
 	delete(search.Stop, loop)
-	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && loop.Pos() <= ret.Pos() && ret.Pos() < loop.End() {
-		c.lostAt(a.call, ret, "path", a.name, ": the list is freed later")
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (u.Within(ret, loop) || c.fails(u, ret) && !c.failed(u, ret, fate.Vars[0])) {
+		c.lostAt(a.call, ret, "path", "the result of "+a.name, ": the list is freed later")
 	}
 }
 
@@ -246,13 +227,13 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	if end == nil && a.beside && of > 1 {
 		search.Err = nil
 		if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && freed {
-			c.lostAt(a.call, ret, "beside", a.name, ": it may come with an error as well")
+			c.lostAt(a.call, ret, "beside", "the result of "+a.name, ": it may come with an error as well")
 		}
 	}
 	switch end := end.(type) {
 	case nil:
 	case *ast.ReturnStmt:
-		if a.name != "C.CString" && c.onlyIfFailed(u, fate, end) {
+		if c.onlyIfFailed(u, fate, end) {
 			return
 		}
 		if !freed {
@@ -262,10 +243,10 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 		if c.failed(u, end, use.Var) {
 			return
 		}
-		c.lostAt(a.call, end, "path", a.name, "")
+		c.lostAt(a.call, end, "path", "the result of "+a.name, "")
 	case *ast.ExprStmt:
 		if freed {
-			c.lostAt(a.call, end, "path", a.name, ": it panics, and recovers")
+			c.lostAt(a.call, end, "path", "the result of "+a.name, ": it panics, and recovers")
 		}
 	default:
 		if !freed {
@@ -277,32 +258,32 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	}
 }
 
-// onlyIfFailed reports whether all frees of a value are in blocks that return an error or nothing, behind a call of C that had it, and a
-// return is not: where the call does not fail it has taken the value over.
+// onlyIfFailed reports whether all frees of a value are where a call of C that had it has failed, and a return is not: where the call does
+// not fail it has taken the value over.
 func (c *checker) onlyIfFailed(u *uses.Unit, fate uses.Fate, end *ast.ReturnStmt) bool {
-	frees := 0
-	for _, use := range fate.Uses {
-		if use.Role != uses.Frees {
-			continue
-		}
-		frees++
-		block, _ := u.Parent(u.Statement(use.Node)).(*ast.BlockStmt)
-		s, ok := u.Parent(block).(*ast.IfStmt)
-		if !ok || s.Body != block {
-			return false
-		}
-		if _, ok := block.List[len(block.List)-1].(*ast.ReturnStmt); !ok || block.Pos() <= end.Pos() && end.Pos() < block.End() {
-			return false
-		}
+	if c.fails(u, end) {
+		return false
 	}
-	given := false
 	for _, v := range fate.Vars {
 		for _, id := range u.Idents(v) {
 			call := c.outer(u, id)
-			given = given || call != nil && c.pkg.C(call.Fun) != "" && !c.pkg.Releases(c.pkg.C(call.Fun)) && c.pkg.Receiver(call) != nil
+			if call == nil || c.pkg.C(call.Fun) == "" || c.pkg.Releases(c.pkg.C(call.Fun)) || c.forgets(u, call, true) && onlyReads.MatchString(c.pkg.C(call.Fun)) {
+				continue
+			}
+			search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, Made: true}
+			all := true
+			for _, use := range fate.Uses {
+				if use.Role == uses.Frees {
+					search.To = use.Node
+					all = all && u.Leads(call, nil, use.Node) && u.Find(search) == nil
+				}
+			}
+			if all && fate.Has(uses.Frees) {
+				return true
+			}
 		}
 	}
-	return frees > 0 && given && !(len(end.Results) > 0 && c.isError(u, end))
+	return false
 }
 
 // freedIf reports whether a free is under a condition about another result of the allocation: the other results may say whether
@@ -359,8 +340,8 @@ func (c *checker) report(a allocation, category, format string, fix []analysis.S
 }
 
 // lostAt reports what a call has given and a return forgets.
-func (c *checker) lostAt(call, ret ast.Node, category, name, why string) {
-	c.reportAt(call, category, fmt.Sprintf("the result of %s is not freed on the way to the return in line %d%s", name, c.Fset.Position(ret.Pos()).Line, why), nil,
+func (c *checker) lostAt(call, ret ast.Node, category, what, why string) {
+	c.reportAt(call, category, fmt.Sprintf("%s is not freed on the way to the return in line %d%s", what, c.Fset.Position(ret.Pos()).Line, why), nil,
 		analysis.RelatedInformation{Pos: ret.Pos(), Message: "it is not freed when the function returns here"})
 }
 

@@ -31,9 +31,11 @@
 // The findings are of these kinds:
 //
 //   - dropped: nothing has the result.
-//   - never: nothing in the function frees it.
+//   - never: nothing in the function frees it, or a method frees other fields of a struct, and nothing frees this one.
 //   - path: it is freed, but not on the way to this return, or to a panic from which the function recovers.
-//   - object: what C has made is released on other ways, or by a method of the type around it, but not at this return.
+//   - object: what C has made, and returned or put where an argument points, is released on other ways, by a method of the type around
+//     it, or elsewhere in the package, but not at this return. So is a cgo.Handle, and what a runtime.Pinner pins. That C has
+//     failed to make it is known from what it has given besides, and from what the function made of that.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
 //   - lost: a method puts it into a field, or an element of one, without a look at what is there, or drops an element: others free it.
@@ -44,8 +46,9 @@
 //     finalizer frees as well. That is looked at for each variable that a function of C with a name such as free, destroy
 //     or delete is given, for methods that do nothing but pass a field to one, and where Reset leaves what Close frees.
 //   - after: memory is used when it is freed, also through a slice or a string over it, or a function literal that
-//     outlives a defer.
-//   - early: a defer frees a variable that is nil there, and gets its value later by its address.
+//     outlives a defer; or a cgo.Handle when it is deleted.
+//   - early: a defer frees a variable that is nil there, and gets its value later by its address; or a finalizer belongs to a variable
+//     of which the function returns a copy.
 //   - wrong: C.free gets memory of Go, what belongs to something else, or what another function has to release.
 //   - size: the block for n elements has n bytes.
 //   - kept: C keeps a pointer to memory of Go, or gets one in its own memory, and nothing pins that.

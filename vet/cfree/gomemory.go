@@ -80,11 +80,21 @@ func (c *checker) checkGo(u *uses.Unit) {
 	}
 }
 
-// storesObject reports whether a function of C does little more than store the address of an object: it calls nothing that may use it.
+// storesObject reports whether a function of C does little more than store the address of memory of Go: it calls nothing that may use it.
+// A slice and a plain variable may belong to the struct that they are put into; what is outside of the function stays.
 func (c *checker) storesObject(name string, i int, v *types.Var) bool {
 	f, _ := c.pkg.Defined(name)
-	_, slice := v.Type().Underlying().(*types.Slice)
-	return !slice && !f.Calls && i < len(f.Keeps) && f.Keeps[i] && !f.Returns[i]
+	if f.Calls || i >= len(f.Keeps) || f.Returns[i] {
+		return false
+	}
+	_, pointer := v.Type().Underlying().(*types.Pointer)
+	return f.Outside[i] || f.Keeps[i] && (pointer || isHandle(v))
+}
+
+// isHandle reports whether a variable is a cgo.Handle.
+func isHandle(v *types.Var) bool {
+	name := source.TypeName(v.Type())
+	return name != nil && name.Pkg() != nil && name.Pkg().Path() == "runtime/cgo"
 }
 
 // lentByLibrary matches the names of functions of C whose result belongs to their library.
@@ -150,32 +160,32 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 			}
 		}
 	}
+	elem := false
 	for {
 		e = c.pkg.Bare(e)
 		call, ok := e.(*ast.CallExpr)
 		if !ok || !c.pkg.Unsafe(call) {
 			break
 		}
-		e = call.Args[0]
+		e, elem = call.Args[0], types.ExprString(call.Fun) == "unsafe.SliceData"
 	}
-	addr, ok := e.(*ast.UnaryExpr)
-	if !ok || addr.Op != token.AND {
-		return nil
-	}
-	index, elem := ast.Unparen(addr.X).(*ast.IndexExpr)
-	x := addr.X
-	if elem {
-		x = index.X
+	x := e
+	if !elem {
+		addr, ok := e.(*ast.UnaryExpr)
+		if !ok || addr.Op != token.AND {
+			return nil
+		}
+		x = addr.X
+		if index, ok := ast.Unparen(x).(*ast.IndexExpr); ok {
+			x, elem = index.X, true
+		}
 	}
 	v, _ := c.pkg.ObjectOf(x).(*types.Var)
 	if v == nil || !u.Within(v, u.Node) {
 		return nil
 	}
 	if !elem {
-		if name := source.TypeName(v.Type()); name != nil && name.Pkg() != nil && name.Pkg().Path() == "runtime/cgo" {
-			return v
-		}
-		return nil
+		return v
 	}
 	slice, ok := v.Type().Underlying().(*types.Slice)
 	if !ok {

@@ -17,7 +17,7 @@ import (
 
 // freedFields finds the fields whose memory, or with elements the memory of whose elements, some function of the package frees.
 func (c *checker) freedFields() {
-	c.freed = map[types.Object][]*uses.Unit{}
+	c.freed, c.handed = map[types.Object][]*uses.Unit{}, map[types.Object]bool{}
 	for _, u := range c.units {
 		for n := range ast.Preorder(u.Body) {
 			sel, ok := n.(*ast.SelectorExpr)
@@ -29,8 +29,44 @@ func (c *checker) freedFields() {
 				continue
 			}
 			use := u.Follow(sel, c.holds(sel), c.calls)
-			if use.Role == uses.Frees || use.Role == uses.Names && u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Frees) {
+			var fate uses.Fate
+			if use.Role == uses.Names || use.Role == uses.Stores {
+				fate = u.FateIn(use.Var, use.Inner, use.In, c.calls)
+			}
+			if use.Role == uses.Frees || fate.Has(uses.Frees) {
 				c.freed[v] = append(c.freed[v], u)
+			}
+			c.handed[v] = c.handed[v] || use.Role == uses.Keeps || use.Role == uses.Leaves || fate.Has(uses.Keeps, uses.Leaves)
+		}
+	}
+}
+
+// checkFields reports a method that frees fields of its receiver but for one, which gets memory of the same kind, and which nothing frees.
+func (c *checker) checkFields() {
+	for _, name := range c.pkg.Types.Scope().Names() {
+		st, ok := c.pkg.Types.Scope().Lookup(name).Type().Underlying().(*types.Struct)
+		if !ok {
+			continue
+		}
+		var closes *uses.Unit
+		for v := range st.Fields() {
+			for _, u := range c.freed[v] {
+				if u.Obj != nil && u.Obj.Signature().Recv() != nil && closes == nil {
+					closes = u
+				}
+			}
+		}
+		for v := range st.Fields() {
+			calls := c.gets[v]
+			if closes == nil || len(calls) == 0 || len(c.freed[v]) > 0 || c.handed[v] || v.Exported() {
+				continue
+			}
+			for _, call := range calls {
+				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.released[maker{name: by}] {
+					c.reportAt(closes.Node.(*ast.FuncDecl).Name, "never", fmt.Sprintf("%s frees other fields of %s, and nothing frees the field %s, which gets the result of C.%s in line %d",
+						closes.Obj.Name(), name, v.Name(), by, c.Fset.Position(call.Pos()).Line), nil)
+					break
+				}
 			}
 		}
 	}
@@ -198,6 +234,10 @@ func (c *checker) checkFinalizers() {
 	for _, call := range register.Calls(c.pkg) {
 		t := source.TypeName(c.pkg.Info.TypeOf(call.Ptr))
 		if t == nil {
+			continue
+		}
+		if call.OfCopy() && call.Unit.Local(c.pkg.Named(call.Ptr)) {
+			analyzer.Report(c.Pass, call.Call, "early", "the object is %s, which is collected when the function has returned a copy of it: return a pointer", c.pkg.Named(call.Ptr).Name())
 			continue
 		}
 		byFinalizer := ""

@@ -6,7 +6,9 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -14,7 +16,7 @@ import (
 var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|start|connect|begin|prepare)`)
 
 // checkObjects reports what a function of C has made, where the function releases it, or puts it into a field which the package releases,
-// but not on the way to some return.
+// but not on the way to some return; and the same of a cgo.Handle, and of a runtime.Pinner that pins.
 func (c *checker) checkObjects(u *uses.Unit) {
 	u.Own(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -22,44 +24,216 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			return
 		}
 		name := c.pkg.C(call.Fun)
-		if makesObject.MatchString(name) && !lends.MatchString(name) && !c.pkg.Allocates(name) && !c.pkg.IsConversion(call) && !c.pkg.Declared(name).Borrowed() {
-			c.checkObject(u, call, name)
+		switch f := c.pkg.Callee(call); {
+		case source.IsFunc(f, "runtime/cgo", "NewHandle"):
+			c.checkMade(u, call, "cgo.NewHandle")
+		case isMethod(f, "runtime", "Pin"):
+			if v := c.pkg.ObjectOf(ast.Unparen(call.Fun).(*ast.SelectorExpr).X); u.Local(v) {
+				c.checkObject(u, call, "Pin", v)
+			}
+		case name == "" || c.pkg.IsConversion(call) || c.pkg.Releases(name):
+		default:
+			if !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" {
+				c.checkMade(u, call, "C."+name)
+			}
+			for _, arg := range call.Args {
+				addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr)
+				if !ok || addr.Op != token.AND {
+					continue
+				}
+				switch x := ast.Unparen(addr.X).(type) {
+				case *ast.Ident:
+					c.checkObject(u, call, "C."+name, c.pkg.ObjectOf(x))
+				case *ast.SelectorExpr:
+					field, _ := c.pkg.Info.Uses[x.Sel].(*types.Var)
+					c.checkOwner(u, call, "C."+name, c.pkg.ObjectOf(x.X), field, types.ExprString(x))
+				}
+			}
 		}
 	})
 }
 
-// checkObject looks for a return at which an object of C is lost.
-func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string) {
-	use := u.Assigned(call, 0, c.calls)
-	if use.Role != uses.Names || use.Inner || len(c.pkg.Values(use.Var)) != 1 {
+// isMethod reports whether a function is a method of that name of a type of a package.
+func isMethod(f *types.Func, path, name string) bool {
+	return f != nil && f.Name() == name && f.Pkg() != nil && f.Pkg().Path() == path && f.Signature().Recv() != nil
+}
+
+// checkMade looks at what has the result of a call.
+func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
+	switch use := u.Assigned(call, 0, c.calls); {
+	case use.Role == uses.Names && !use.Inner:
+		c.checkObject(u, call, name, use.Var)
+	case use.Role == uses.Stores:
+		c.gets[use.Field] = append(c.gets[use.Field], call)
+		if s, ok := use.Node.(*ast.AssignStmt); ok {
+			c.checkOwner(u, call, name, use.Var, use.Field, types.ExprString(s.Lhs[0]))
+		}
+	case use.Role == uses.Keeps:
+		c.gets[use.Field] = append(c.gets[use.Field], call)
+		e, _ := use.Node.(ast.Expr)
+		if addr, ok := u.Parent(use.Node).(*ast.UnaryExpr); ok {
+			e = addr
+		}
+		if v := c.pkg.Receiver(e); v != nil && use.Field != nil {
+			c.checkOwner(u, call, name, v, use.Field, v.Name()+"."+use.Field.Name())
+		}
+	}
+}
+
+// checkObject looks for a return at which what a variable has got from a call is lost.
+func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v types.Object) {
+	if !u.Local(v) {
 		return
 	}
-	fate := u.Fate(use.Var, false, c.calls)
-	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}}
-	freed, field := false, false
+	values := slices.DeleteFunc(slices.Clone(c.pkg.Values(v)), func(e ast.Expr) bool { return types.ExprString(e) == "nil" })
+	out := len(values) == 0 // it gets its value by its address
+	if len(values) > 1 || !out && c.pkg.Bare(values[0]) != ast.Expr(call) {
+		return
+	}
+	what := "the result of " + name
+	switch {
+	case out && name == "Pin":
+		what = "what " + v.Name() + " has pinned"
+	case out:
+		what = "what " + name + " gives " + v.Name()
+	}
+	fate := u.Fate(v, false, c.calls)
+	by, isC := strings.CutPrefix(name, "C.")
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Made: isC}
+	freed, late, field := false, false, false
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
-		if use.Node == call || use.Role == uses.Writes {
+		if u.Within(use.Node, call) || use.Role == uses.Writes {
 			continue
+		}
+		if use.Node.Pos() < call.Pos() {
+			return // a defer, or what has its address
 		}
 		search.Stop[use.Node] = true
 		freed = freed || use.Role == uses.Frees
-		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0
-		if use.Role == uses.Keeps && use.Node.Pos() < call.Pos() {
-			return
-		}
+		late = late || use.Role == uses.Frees && !c.failing(u, use.Node)
+		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && (makesObject.MatchString(by) || !isC)
 	}
-	if !freed && !field {
+	maker := maker{by, out}
+	c.released[maker] = c.released[maker] || late || field
+	if isC && len(search.Stop) == 0 && len(fate.Inner) == 0 && makesObject.MatchString(by) && !c.pkg.Allocates(by) && !c.handsOn(u, fate, call) {
+		c.never = append(c.never, made{u, call, what, maker})
+	}
+	if !freed && !field || freed && c.pkg.Allocates(by) || out && !late && !field {
 		return
 	}
 	for _, v := range fate.Vars {
 		search.Nil[v] = true
 	}
-	search.Err, _ = u.LastResult(call)
 	ret, ok := u.Find(search).(*ast.ReturnStmt)
-	if !ok || c.failed(u, ret, use.Var) || !freed && (len(ret.Results) == 0 || !c.isError(u, ret)) {
+	sure := makesObject.MatchString(by) && freed && isC
+	if !ok || c.failed(u, ret, v) || !sure && !(c.fails(u, ret) && (late || field)) {
 		return
 	}
-	c.lostAt(call, ret, "object", "C."+name, "")
+	c.lostAt(call, ret, "object", what, "")
+}
+
+// A made object is one that nothing in its function releases.
+type made struct {
+	u    *uses.Unit
+	call *ast.CallExpr
+	what string
+	by   maker
+}
+
+// A maker is a function of C that makes objects: it returns them, or with out puts them where its argument points.
+type maker struct {
+	name string
+	out  bool
+}
+
+// checkNever reports objects of C that nothing releases, where other functions of the package release what the same function makes.
+func (c *checker) checkNever() {
+	for _, m := range c.never {
+		if (c.released[m.by] || !m.by.out && c.pkg.ReleaserOf(m.by.name) != "") && !(c.runsOnce(m.u) && m.u.Loop(m.call) == nil) {
+			c.reportAt(m.call, "object", m.what+" is never released, as it is elsewhere", nil)
+		}
+	}
+}
+
+// handsOn reports whether a function of C other than the one that has made an object may keep it: it gets it for something else, and its
+// name does not say that it only reads.
+func (c *checker) handsOn(u *uses.Unit, fate uses.Fate, by *ast.CallExpr) bool {
+	for _, v := range fate.Vars {
+		for _, id := range u.Idents(v) {
+			call := c.outer(u, id)
+			if call != nil && call != by && c.pkg.C(call.Fun) != "" && (slices.Index(call.Args, c.pkg.Dressed(id)) > 0 || mayKeep.MatchString(c.pkg.C(call.Fun))) && !onlyReads.MatchString(c.pkg.C(call.Fun)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// failing reports whether a node is in a block that returns an error.
+func (c *checker) failing(u *uses.Unit, n ast.Node) bool {
+	for ; n != nil && n != u.Body; n = u.Parent(n) {
+		if block, ok := n.(*ast.BlockStmt); ok {
+			ret, ok := block.List[len(block.List)-1].(*ast.ReturnStmt)
+			return ok && n != ast.Node(u.Body) && (c.fails(u, ret) || u.ReturnsError(ret))
+		}
+	}
+	return false
+}
+
+var failName = regexp.MustCompile(`(?i)(err|fail|wrap)`)
+
+// fails reports whether a return statement says that the function has failed: it returns an error on the way out of a block, or nil
+// alone.
+func (c *checker) fails(u *uses.Unit, ret *ast.ReturnStmt) bool {
+	if len(ret.Results) == 0 || c.isError(u, ret) {
+		return len(ret.Results) > 0
+	}
+	if u.Parent(ret) == ast.Node(u.Body) {
+		return false
+	}
+	first, last := ret.Results[0], ret.Results[len(ret.Results)-1]
+	if !u.ReturnsError(ret) {
+		return len(ret.Results) == 1 && types.ExprString(first) == "nil" && !c.returnsErrors(u)
+	}
+	if len(ret.Results) > 1 {
+		return types.ExprString(first) == "nil"
+	}
+	call, ok := ast.Unparen(last).(*ast.CallExpr)
+	return ok && failName.MatchString(types.ExprString(call.Fun))
+}
+
+// returnsErrors reports whether the last result of a unit is an error.
+func (c *checker) returnsErrors(u *uses.Unit) bool {
+	list := u.Type.Results.List
+	return types.Identical(c.pkg.Info.TypeOf(list[len(list)-1].Type), types.Universe.Lookup("error").Type())
+}
+
+// checkOwner looks for a return of an error that forgets a struct of Go with what a call has made in a field which the package releases.
+func (c *checker) checkOwner(u *uses.Unit, call *ast.CallExpr, name string, v types.Object, field *types.Var, text string) {
+	if field == nil || len(c.freed[field]) == 0 || !u.Local(v) || len(c.pkg.Values(v)) > 1 || u.Loop(call) != nil {
+		return
+	}
+	for _, value := range c.pkg.Values(v) {
+		addr, ok := ast.Unparen(value).(*ast.UnaryExpr)
+		if ok {
+			value = addr.X
+		}
+		_, lit := ast.Unparen(value).(*ast.CompositeLit)
+		if call, ok := value.(*ast.CallExpr); !lit && !(ok && types.ExprString(call.Fun) == "new") {
+			return // others have it
+		}
+	}
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, NotNil: text, Made: true}
+	fate := u.FateIn(v, true, field.Name(), c.calls)
+	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		if use.Node.Pos() < call.Pos() && !u.Within(call, use.Node) {
+			return
+		}
+		search.Stop[use.Node] = true
+	}
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && c.fails(u, ret) {
+		c.lostAt(call, ret, "object", "what "+name+" has made for "+search.NotNil, "")
+	}
 }
 
 // failed reports whether a return is under a condition that compares a variable, or asks whether it is valid: there is nothing to release.

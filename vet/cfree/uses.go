@@ -82,6 +82,8 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) 
 		switch f, _ := c.pkg.ObjectOf(n.Fun).(*types.Builtin); {
 		case name != "" && !c.pkg.Releases(name):
 			t.how = "passed to C." + name
+		case isMethod(c.pkg.Callee(n), "runtime/cgo", "Value"):
+			t.how = "read"
 		case c.pkg.IsConversion(n) && u.Copies(n), f != nil && f.Name() == "copy":
 			t.how = "read"
 		}
@@ -107,7 +109,7 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) 
 // checkUses reports uses of memory behind its release, and what is left of it when the function has returned.
 func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 	_, deferred := r.at.(*ast.DeferStmt)
-	if c.pkg.C(r.call.Fun) == "" {
+	if c.pkg.C(r.call.Fun) == "" && r.name != deleteHandle {
 		return // the object of a method may say that it is closed
 	}
 	if m := closes.FindStringSubmatch(r.name); m != nil && !c.madeBy(u, r.v, m[1]) {
@@ -162,7 +164,7 @@ func (c *checker) checkTouch(u *uses.Unit, r release, a alias, t touch, defs []a
 	case !c.reaches(u, r.at, t.node, defs):
 		return false
 	}
-	return c.reportUse(r, t.node, "%s is used behind C.%s of %s in line %d", a.v.Name(), r.name, r.v.Name(), line)
+	return c.reportUse(r, t.node, "%s is used behind %s of %s in line %d", a.v.Name(), types.ExprString(r.call.Fun), r.v.Name(), line)
 }
 
 // checkLiteral reports a function literal that outlives the memory which a defer frees: it is returned, or runs in a goroutine for
@@ -232,13 +234,21 @@ func (c *checker) stores(u *uses.Unit, to ast.Expr, but ast.Node) (list []ast.No
 	return list
 }
 
-// madeBy reports whether a variable has nothing but the result of a function of C whose name begins with a prefix.
+// madeBy reports whether a variable has nothing but what a function of C whose name begins with a prefix returns, or gives it by its
+// address.
 func (c *checker) madeBy(u *uses.Unit, v types.Object, prefix string) bool {
 	list := c.pkg.Values(v)
-	if len(list) != 1 || prefix == "" || !u.Local(v) {
+	if len(list) > 1 || prefix == "" || !u.Local(v) {
 		return false
 	}
-	_, name := c.pkg.Result(list[0])
+	name := ""
+	if len(list) == 1 {
+		_, name = c.pkg.Result(list[0])
+	} else if writes, _ := c.writes(u, v); len(writes) == 2 { // the declaration, and the call
+		if call, ok := writes[1].(*ast.CallExpr); ok {
+			name = c.pkg.C(call.Fun)
+		}
+	}
 	return strings.HasPrefix(name, prefix)
 }
 

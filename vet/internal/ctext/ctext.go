@@ -20,7 +20,8 @@ type Func struct {
 	// keeps one that it stores where others find it, or passes on together with a function that frees it, and one into which its
 	// result points. It takes one over that it passes on together with free itself.
 	Frees, Keeps, Returns, Takes []bool
-	Calls                        bool // something other than what allocates
+	Outside                      []bool // it keeps the parameter in a variable outside of it
+	Calls                        bool   // something other than what allocates
 }
 
 // Functions are the definitions of a package, by their names.
@@ -84,6 +85,8 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		fn := Func{Allocates: b.allocates(d)}
 		for _, p := range parameters(d.params) {
 			frees, keeps, returns, takes := b.fate(p)
+			_, outside := b.stored(b.same(p))
+			fn.Outside = append(fn.Outside, outside)
 			fn.Frees, fn.Keeps, fn.Returns, fn.Takes = append(fn.Frees, frees), append(fn.Keeps, keeps), append(fn.Returns, returns), append(fn.Takes, takes)
 		}
 		for i := range b.tokens {
@@ -97,6 +100,7 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		all.Allocates, all.Calls = all.Allocates && fn.Allocates, all.Calls || fn.Calls
 		all.Frees, all.Keeps = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps)
 		all.Returns, all.Takes = either(all.Returns, fn.Returns), either(all.Takes, fn.Takes)
+		all.Outside = either(all.Outside, fn.Outside)
 	}
 	f.done[depthOf{name, depth}] = all
 	return all, true
@@ -394,30 +398,29 @@ func has(list []string, any ...string) bool {
 	return slices.ContainsFunc(list, func(t string) bool { return slices.Contains(any, t) })
 }
 
-// stored reports whether a value with one of the names is put where others find it when the function has returned.
-func (b *body) stored(names []string) bool {
+// stored reports whether a value with one of the names is put where others find it when the function has returned, and whether that is
+// a variable outside of it, or what one points to.
+func (b *body) stored(names []string) (kept, outside bool) {
 	if b.plus {
-		return false // the field may be a string, which has a copy
+		return false, false // the field may be a string, which has a copy
 	}
 	for _, a := range b.assignments() {
 		if len(a.value) != 1 || !slices.Contains(names, a.value[0]) || len(a.to) == 0 {
 			continue
 		}
 		v := root(a.to)
+		other := !b.declares(v, a.to[len(a.to)-1] == "]") && !slices.Contains(b.params, v)
+		outside = outside || other && v != "" && !b.declares(v, false)
 		switch {
 		case has(a.to, "->"), a.to[0] == "*", a.to[0] == "(":
-			return true
+			kept = true
 		case a.to[len(a.to)-1] == "]":
-			if !b.declares(v, true) {
-				return true
-			}
+			kept = kept || !b.declares(v, true)
 		case has(a.to, "."), len(a.to) == 1:
-			if !b.declares(v, false) && !slices.Contains(b.params, v) {
-				return true
-			}
+			kept = kept || other
 		}
 	}
-	return false
+	return kept, outside
 }
 
 // assigned reports whether a parameter gets another value, as in name = lower(name).
@@ -474,7 +477,8 @@ func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 			}
 		}
 	}
-	return frees, keeps || b.stored(names), returns, takes
+	kept, _ := b.stored(names)
+	return frees, keeps || kept, returns, takes
 }
 
 var allocators = map[string]bool{"malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true}
@@ -555,7 +559,7 @@ func (b *body) fresh(v string) bool {
 		}
 	}
 	names := b.same(v)
-	if b.stored(names) {
+	if kept, _ := b.stored(names); kept {
 		return false
 	}
 	for i := range b.tokens {

@@ -3,6 +3,7 @@ package register
 
 import (
 	"go/ast"
+	"go/types"
 	"slices"
 
 	"github.com/cheapgo/cheap/vet/internal/analyzer"
@@ -20,17 +21,25 @@ type Call struct {
 	Arg  ast.Expr // its argument, of AddCleanup
 }
 
-// OfCopy reports whether the object is a variable whose value the function returns: what the caller has is another one, and keeps nothing
+// OfCopy reports whether the object is a variable, or what it points to, and the function returns its value: what the caller has is another one, and keeps nothing
 // alive.
 func (c *Call) OfCopy() bool {
-	addr, ok := ast.Unparen(c.Ptr).(*ast.UnaryExpr)
-	if !ok {
-		return false
+	value := func(e ast.Expr) types.Object { return c.Unit.ObjectOf(e) }
+	x := ast.Unparen(c.Ptr)
+	if addr, ok := x.(*ast.UnaryExpr); ok {
+		x = addr.X
+	} else {
+		value = func(e ast.Expr) types.Object {
+			if star, ok := ast.Unparen(e).(*ast.StarExpr); ok {
+				return c.Unit.ObjectOf(star.X)
+			}
+			return nil
+		}
 	}
-	v, found := c.Unit.ObjectOf(addr.X), false
+	v, found := c.Unit.ObjectOf(x), false
 	c.Unit.Own(func(n ast.Node) {
 		ret, ok := n.(*ast.ReturnStmt)
-		found = found || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && c.Unit.ObjectOf(e) == v })
+		found = found || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && value(e) == v })
 	})
 	return found
 }

@@ -353,12 +353,13 @@ func names(text, param string) bool {
 	return m != nil && regexp.MustCompile(`\b`+m[1]+`\b`).MatchString(text)
 }
 
-// says reports whether a sentence says something of a parameter. One that names another parameter does not.
+// says reports whether a sentence says something of a parameter. One that names another parameter does not, nor one about the result or
+// the caller that does not name it.
 func (d *Declaration) says(what *regexp.Regexp, index int) bool {
 	if d == nil || index >= len(d.Params) || !strings.ContainsAny(d.Params[index], "*[") && !regexp.MustCompile(`_t\b|\bg(const)?pointer\b`).MatchString(d.Params[index]) {
 		return false
 	}
-	for s := range strings.Lines(d.given) {
+	for s := range strings.Lines(d.given + d.about) {
 		if !what.MatchString(s) {
 			continue
 		}
@@ -368,7 +369,7 @@ func (d *Declaration) says(what *regexp.Regexp, index int) bool {
 				named, other = named || i == index, other || i != index
 			}
 		}
-		if named || !other {
+		if named || !other && strings.Contains(d.given, s) {
 			return true
 		}
 	}

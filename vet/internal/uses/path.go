@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/cfg"
@@ -22,14 +23,23 @@ type Search struct {
 	// Nil has variables that are known not to be nil at From.
 	Nil map[types.Object]bool
 
+	// NotNil is the text of a field that is known not to be nil at From, or empty.
+	NotNil string
+
 	// Err is an error that is nil where the value at From is of use, or nil.
 	Err types.Object
+
+	// Made says that From is a call of C that may fail: only ways on which it has not failed count. What it gives but for the variables
+	// of Nil says whether it has, and what was made of that.
+	Made bool
 
 	// Overwrites has nodes that end a way which has then been found.
 	Overwrites map[ast.Node]bool
 
 	// To is the only node at which a way may end, or nil.
 	To ast.Node
+
+	status map[types.Object]bool // with Made
 }
 
 // A state is where a search is. Err is not known to be nil once it was assigned to.
@@ -65,6 +75,9 @@ func (u *Unit) Find(s Search) ast.Node {
 		return nil
 	}
 	known := u.conditions(s.From)
+	if s.Made {
+		s.status = u.status(s)
+	}
 	seen := map[state]bool{}
 	var walk func(b *cfg.Block, from int, err bool) ast.Node
 	walk = func(b *cfg.Block, from int, err bool) ast.Node {
@@ -82,7 +95,7 @@ func (u *Unit) Find(s Search) ast.Node {
 			if e, ok := b.Nodes[i].(*ast.ExprStmt); ok && s.To == nil && len(b.Succs) == 0 && u.has(e, "panic") && u.has(u.Body, "recover") {
 				return e
 			}
-			if err && s.Err != nil && u.assigns(b.Nodes[i], s.Err) {
+			if err && (s.Err != nil && u.assigns(b.Nodes[i], s.Err) || s.Made && u.forgets(b.Nodes[i], s)) {
 				err = false
 			}
 		}
@@ -350,6 +363,10 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 	if holds, ok := known[types.ExprString(cond)]; ok && holds != value {
 		return true
 	}
+	if s.Made && err && u.isLeaf(cond) && u.isStatus(cond, s) {
+		failed, known := u.failed(ast.Unparen(cond), s)
+		return !known || failed == value
+	}
 	switch c := ast.Unparen(cond).(type) {
 	case *ast.CallExpr: // errors.Is(err, target) says that there is one
 		f := u.Callee(c)
@@ -373,14 +390,11 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 			if !isNil(y) && !isZero(y) {
 				return false
 			}
-			obj := u.ObjectOf(u.Bare(x)) // also of unsafe.Pointer(v) == nil
-			if obj == nil {
-				return false
-			}
-			if s.Nil[obj] {
+			x = u.Bare(x) // also of unsafe.Pointer(v) == nil
+			switch obj := u.ObjectOf(x); {
+			case obj != nil && s.Nil[obj], s.NotNil != "" && types.ExprString(x) == s.NotNil:
 				return (c.Op == token.EQL) == value
-			}
-			if obj == s.Err && err {
+			case obj != nil && obj == s.Err && err:
 				return (c.Op == token.NEQ) == value
 			}
 		}
@@ -396,4 +410,130 @@ func isNil(e ast.Expr) bool {
 func isZero(e ast.Expr) bool {
 	lit, ok := ast.Unparen(e).(*ast.BasicLit)
 	return ok && lit.Value == "0"
+}
+
+// status returns the variables that say whether the call of C that a search begins with has failed: those that get its results, that it
+// is given the addresses of, and that get something made of these.
+func (u *Unit) status(s Search) map[types.Object]bool {
+	set := map[types.Object]bool{}
+	add := func(e ast.Expr) {
+		if v, ok := u.ObjectOf(e).(*types.Var); ok && !s.Nil[v] {
+			set[v] = true
+		}
+	}
+	call := s.From.(*ast.CallExpr)
+	for _, arg := range call.Args {
+		if addr, ok := u.Bare(arg).(*ast.UnaryExpr); ok && addr.Op == token.AND {
+			add(addr.X)
+		}
+	}
+	for range 2 {
+		u.Own(func(n ast.Node) {
+			if a, ok := n.(*ast.AssignStmt); ok && len(a.Rhs) == 1 && a.Pos() >= u.Statement(call).Pos() && (u.Within(call, a) || u.mentionsAny(a.Rhs[0], set)) {
+				for _, lhs := range a.Lhs {
+					add(lhs)
+				}
+			}
+		})
+	}
+	return set
+}
+
+func (u *Unit) mentionsAny(n ast.Node, set map[types.Object]bool) bool {
+	for part := range ast.Preorder(n) {
+		if id, ok := part.(*ast.Ident); ok && set[u.Info.ObjectOf(id)] {
+			return true
+		}
+	}
+	return false
+}
+
+// releasesAny reports whether a node gives one of the variables to a function of C that releases, and whether it does something else with
+// one.
+func (u *Unit) releasesAny(n ast.Node, set map[types.Object]bool) (released, used bool) {
+	for part := range ast.Preorder(n) {
+		if id, ok := part.(*ast.Ident); ok && set[u.Info.ObjectOf(id)] {
+			call, ok := u.Parent(u.Dressed(id)).(*ast.CallExpr)
+			ends := ok && u.Releases(u.C(call.Fun))
+			released, used = released || ends, used || !ends
+		}
+	}
+	return released, used
+}
+
+// forgets reports whether a node gives a variable that says whether a call has failed something else.
+func (u *Unit) forgets(n ast.Node, s Search) bool {
+	a, ok := n.(*ast.AssignStmt)
+	return ok && slices.ContainsFunc(a.Lhs, func(e ast.Expr) bool { return s.status[u.ObjectOf(e)] }) &&
+		!slices.ContainsFunc(a.Rhs, func(e ast.Expr) bool { return u.isStatus(e, s) })
+}
+
+// isLeaf reports whether an expression is not made of other conditions.
+func (u *Unit) isLeaf(e ast.Expr) bool {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.UnaryExpr:
+		return e.Op != token.NOT
+	case *ast.BinaryExpr:
+		return e.Op != token.LAND && e.Op != token.LOR
+	}
+	return true
+}
+
+// isStatus reports whether an expression has the result of the call that a search begins with, or what says whether it has failed.
+func (u *Unit) isStatus(e ast.Expr, s Search) bool {
+	return u.Within(s.From, e) || u.mentionsAny(e, s.status)
+}
+
+// ReturnsError reports whether the last result of a return statement is an error, and not nil.
+func (u *Unit) ReturnsError(ret *ast.ReturnStmt) bool {
+	if len(ret.Results) == 0 {
+		return false
+	}
+	last := ret.Results[len(ret.Results)-1]
+	t := u.Info.TypeOf(last)
+	return t != nil && !isNil(last) && types.AssignableTo(t, types.Universe.Lookup("error").Type())
+}
+
+// good and bad match the names of constants of C that say that a function has not failed, or that it has.
+var (
+	good = regexp.MustCompile(`(?i)(ok|success|succeed(ed)?|none|no_?err(or)?|true|done)$`)
+	bad  = regexp.MustCompile(`(?i)(err|error|fail|failed|failure|false|nomem\w*)$`)
+)
+
+// failed reports whether a condition says that the call has failed. It does not know that of most but by the block behind them, which
+// leaves the function, or goes on with what the call has made.
+func (u *Unit) failed(e ast.Expr, s Search) (failed, known bool) {
+	if c, ok := e.(*ast.BinaryExpr); ok {
+		switch name := u.C(c.Y); {
+		case good.MatchString(name), isNil(c.Y) && types.Identical(u.Info.TypeOf(c.X), types.Universe.Lookup("error").Type()):
+			return c.Op == token.NEQ, true
+		case bad.MatchString(name):
+			return c.Op == token.EQL, true
+		case c.Op == token.LSS, c.Op == token.GEQ && isZero(c.Y):
+			return c.Op == token.LSS, true
+		}
+	}
+	not := false
+	for n := ast.Node(e); ; n = u.Parent(n) {
+		switch p := u.Parent(n).(type) {
+		case *ast.BinaryExpr, *ast.ParenExpr:
+		case *ast.UnaryExpr:
+			not = !not
+		case *ast.IfStmt:
+			last := len(p.Body.List) - 1
+			if n != p.Cond || last < 0 {
+				return false, false
+			}
+			switch end := p.Body.List[last].(type) {
+			case *ast.ReturnStmt:
+				return (!u.mentionsAny(end, s.Nil) || u.ReturnsError(end)) != not, true
+			case *ast.BranchStmt:
+				return !not, true
+			}
+			released, used := u.releasesAny(p.Body, s.Nil)
+			return !used != not, released || used
+		default:
+			return false, false
+		}
+	}
 }

@@ -308,10 +308,13 @@ func (u *Unit) byAddress(e ast.Node, roles ArgumentRole) Use {
 			continue
 		}
 		if name := u.C(call.Fun); name != "" {
-			if u.Releases(name) {
-				return Use{Role: Keeps, Node: e}
+			switch {
+			case !u.Releases(name):
+				return Use{Role: Looks, Node: e}
+			case u.Ends:
+				return Use{Role: Frees, Node: e}
 			}
-			return Use{Role: Looks, Node: e}
+			return Use{Role: Keeps, Node: e}
 		}
 		use, _ := u.argument(call, e, false, roles)
 		if use.Node == nil {

@@ -1,0 +1,135 @@
+// Package made has objects of C that are released on some ways only.
+package made
+
+/*
+#include <stdlib.h>
+typedef struct reader reader;
+int reader_open(const char *path, reader **out);
+int reader_seek(reader *r, int at);
+void reader_close(reader *r);
+char *reader_last(reader *r);
+int reader_load(reader *r, char **message);
+static char *kept;
+static void keep(char *p) { kept = p; }
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/cgo"
+	"unsafe"
+)
+
+var errSeek = errors.New("seek")
+
+func check(status C.int) error {
+	if status != 0 {
+		return fmt.Errorf("status %d", int(status))
+	}
+	return nil
+}
+
+// That C has failed to make something is known by its status, and by what the function makes of that.
+func seek(path *C.char) error {
+	var r *C.reader
+	err := check(C.reader_open(path, &r)) // want `what C.reader_open gives r is not freed on the way to the return in line 42`
+	if err != nil {
+		return err
+	}
+	if C.reader_seek(r, 1) < 0 {
+		return errSeek
+	}
+	C.reader_close(r)
+	return nil
+}
+
+func never(path *C.char) {
+	var r *C.reader
+	if status := C.reader_open(path, &r); status == 0 { // want `what C.reader_open gives r is never released, as it is elsewhere`
+		C.reader_seek(r, 1)
+	}
+}
+
+// A message that is there only where C has failed.
+func load(r *C.reader) error {
+	var message *C.char
+	if C.reader_load(r, &message) != 0 {
+		err := errors.New(C.GoString(message))
+		C.free(unsafe.Pointer(message))
+		return err
+	}
+	return nil
+}
+
+// An owner that is made in parts, of which a method frees all but one.
+type owner struct {
+	r          *C.reader
+	name, path *C.char
+}
+
+func (o *owner) Close() { // want `Close frees other fields of owner, and nothing frees the field path` Close:"releases" Close:"params\\[0\\]"
+	C.reader_close(o.r)
+	C.free(unsafe.Pointer(o.name))
+}
+
+func open(path string) (*owner, error) { // want open:"results\\[0\\]"
+	o := &owner{path: C.CString(path), name: C.CString("name")} // want `what C.CString has made for o.name is not freed on the way to the return in line 80`
+	if C.reader_open(o.path, &o.r) != 0 {
+		return nil, errSeek
+	}
+	return o, nil
+}
+
+func opened(path string) (*owner, error) {
+	o := &owner{}
+	if C.reader_open(nil, &o.r) != 0 { // want `what C.reader_open has made for o.r is not freed on the way to the return in line 91`
+		return nil, errSeek
+	}
+	if C.reader_seek(o.r, 0) != 0 {
+		return nil, errSeek
+	}
+	return o, nil
+}
+
+func handle(n int) error {
+	h := cgo.NewHandle(n) // want `the result of cgo.NewHandle is not freed on the way to the return in line 99`
+	if n < 0 {
+		return errSeek
+	}
+	h.Delete()
+	return nil
+}
+
+// Where C has failed the handle is the caller's, else a callback deletes it.
+func given(n int) error {
+	h := cgo.NewHandle(n)
+	if C.reader_seek(nil, C.int(h)) != 0 {
+		h.Delete()
+		return errSeek
+	}
+	return nil
+}
+
+func pin(b []byte) error {
+	var p runtime.Pinner
+	p.Pin(&b[0]) // want `what p has pinned is not freed on the way to the return in line 119`
+	if C.reader_seek(nil, 1) != 0 {
+		return errSeek
+	}
+	p.Unpin()
+	return nil
+}
+
+func keep(b []byte) {
+	C.keep((*C.char)(unsafe.Pointer(&b[0]))) // want `C.keep keeps the address of b`
+}
+
+type value struct{ r *C.reader }
+
+func byValue(r *C.reader) value {
+	v := value{r}
+	runtime.SetFinalizer(&v, func(v *value) { C.reader_close(v.r) }) // want `the object is v, which is collected when the function has returned a copy of it`
+	return v
+}
