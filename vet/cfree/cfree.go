@@ -59,6 +59,7 @@ type checker struct {
 	gets     map[types.Object][]*ast.CallExpr // the calls of C whose results fields get
 	released map[maker]bool                   // the functions of C whose objects the package releases
 	never    []made
+	deletes  []*ast.CallExpr // of cgo.Handles
 	named    map[*types.Func][]ast.Expr
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool

@@ -134,10 +134,10 @@ func (c *checker) ofPool(u *uses.Unit) bool {
 	return ok && name != nil && name.Pkg() != nil && name.Pkg().Path() == "sync" && name.Name() == "Pool"
 }
 
-// checkList looks for a return within the loop that fills a list, or on the way to the loop that frees it.
+// checkList looks for a return within the loop that fills a list, or on the way to what frees the list, or the field of a struct.
 func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 	loop := u.Loop(a.call)
-	if loop == nil || fate.Has(uses.Keeps, uses.Leaves) {
+	if fate.Has(uses.Keeps, uses.Leaves) {
 		return
 	}
 	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
@@ -150,7 +150,7 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 			search.Stop[n] = true
 			switch n := n.(type) {
 			case *ast.DeferStmt:
-				if n.Pos() < loop.Pos() {
+				if n.Pos() < a.call.Pos() {
 					return
 				}
 			case *ast.RangeStmt:
@@ -164,7 +164,7 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 		}
 	}
 	delete(search.Stop, loop)
-	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (u.Within(ret, loop) || c.fails(u, ret) && !c.failed(u, ret, fate.Vars[0])) {
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (loop != nil && u.Within(ret, loop) || c.fails(u, ret) && !c.failed(u, ret, fate.Vars[0])) {
 		c.lostAt(a.call, ret, "path", "the result of "+a.name, ": the list is freed later")
 	}
 }

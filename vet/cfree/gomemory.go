@@ -29,9 +29,10 @@ func (c *checker) checkGo(u *uses.Unit) {
 			}
 			c.checkFree(u, n, name)
 			c.checkStale(u, n)
+			c.checkField(u, n)
 			for i, arg := range n.Args {
 				v := c.goMemory(u, arg)
-				if d := c.pkg.Declared(name); v != nil && !pinned && (d.KeepsNamed(i) || d.Takes(i) || c.storesObject(name, i, v)) {
+				if v != nil && !pinned && (c.saysKept(name, i, v) || c.storesObject(name, i, v)) {
 					analyzer.Report(c.Pass, arg, "kept", "C.%s keeps the address of %s, which is memory of Go: copy it to C, or pin it", name, v.Name())
 				}
 				if data := c.stringData(arg); data != "" && !regexp.MustCompile(`\blen\(`+regexp.QuoteMeta(data)+`\)`).MatchString(types.ExprString(n)) {
@@ -81,7 +82,7 @@ func (c *checker) checkGo(u *uses.Unit) {
 }
 
 // storesObject reports whether a function of C does little more than store the address of memory of Go: it calls nothing that may use it.
-// A slice and a plain variable may belong to the struct that they are put into; what is outside of the function stays.
+// What it stores in a struct that it is given may be meant for a moment, but for a handle and an object.
 func (c *checker) storesObject(name string, i int, v *types.Var) bool {
 	f, _ := c.pkg.Defined(name)
 	if f.Calls || i >= len(f.Keeps) || f.Returns[i] {
@@ -89,6 +90,19 @@ func (c *checker) storesObject(name string, i int, v *types.Var) bool {
 	}
 	_, pointer := v.Type().Underlying().(*types.Pointer)
 	return f.Outside[i] || f.Keeps[i] && (pointer || isHandle(v))
+}
+
+// saysKept reports whether a comment says that a function of C keeps what it is given of Go: a variable may be meant for its value.
+func (c *checker) saysKept(name string, i int, v *types.Var) bool {
+	d := c.pkg.Declared(name)
+	switch v.Type().Underlying().(type) {
+	case *types.Slice, *types.Pointer:
+	default:
+		if !isHandle(v) {
+			return false
+		}
+	}
+	return d.KeepsNamed(i) || d.Takes(i)
 }
 
 // isHandle reports whether a variable is a cgo.Handle.

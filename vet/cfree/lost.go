@@ -20,6 +20,9 @@ func (c *checker) freedFields() {
 	c.freed, c.handed = map[types.Object][]*uses.Unit{}, map[types.Object]bool{}
 	for _, u := range c.units {
 		for n := range ast.Preorder(u.Body) {
+			if call, ok := n.(*ast.CallExpr); ok && isMethod(c.pkg.Callee(call), "runtime/cgo", "Delete") && u.Lit(call.Pos()) == nil {
+				c.deletes = append(c.deletes, call)
+			}
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
 				continue
@@ -135,6 +138,13 @@ func (c *checker) checkLost(u *uses.Unit) {
 					report(n, v, "what the key has in")
 				}
 			}
+			for i, arg := range n.Args {
+				if addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr); ok && c.released[maker{c.pkg.C(n.Fun), i + 1}] {
+					if v := field(addr.X, n, false); v != nil {
+						report(n, v, "what was in")
+					}
+				}
+			}
 		case *ast.AssignStmt:
 			if len(n.Lhs) != 1 || len(n.Rhs) != 1 {
 				return
@@ -222,10 +232,11 @@ func (c *checker) isMap(e ast.Expr) bool {
 	return ok
 }
 
-// makes reports whether an expression is the result of a function of C that must be freed, perhaps converted.
+// makes reports whether an expression is the result of a function of C that must be freed, or which the package releases, perhaps
+// converted, or a new cgo.Handle.
 func (c *checker) makes(e ast.Expr) bool {
-	_, name := c.pkg.Result(e)
-	return c.pkg.Allocates(name)
+	call, name := c.pkg.Result(e)
+	return c.pkg.Allocates(name) || c.released[maker{name: name}] || call != nil && source.IsFunc(c.pkg.Callee(call), "runtime/cgo", "NewHandle")
 }
 
 // checkFinalizers reports methods that release what the finalizer or the cleanup of their receiver releases as well: they do nothing

@@ -15,6 +15,9 @@ import (
 // makesObject matches the names of functions of C whose result somebody has to release.
 var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|start|connect|begin|prepare)`)
 
+// gets matches the names of functions of C that give what belongs to something else, perhaps.
+var gets = regexp.MustCompile(`^get|_get|[a-z]Get[A-Z]`)
+
 // checkObjects reports what a function of C has made, where the function releases it, or puts it into a field which the package releases,
 // but not on the way to some return; and the same of a cgo.Handle, and of a runtime.Pinner that pins.
 func (c *checker) checkObjects(u *uses.Unit) {
@@ -36,7 +39,7 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			if !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" {
 				c.checkMade(u, call, "C."+name)
 			}
-			for _, arg := range call.Args {
+			for i, arg := range call.Args {
 				addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr)
 				if !ok || addr.Op != token.AND {
 					continue
@@ -46,6 +49,9 @@ func (c *checker) checkObjects(u *uses.Unit) {
 					c.checkObject(u, call, "C."+name, c.pkg.ObjectOf(x))
 				case *ast.SelectorExpr:
 					field, _ := c.pkg.Info.Uses[x.Sel].(*types.Var)
+					if len(c.freed[field]) > 0 {
+						c.released[maker{name, i + 1}] = true
+					}
 					c.checkOwner(u, call, "C."+name, c.pkg.ObjectOf(x.X), field, types.ExprString(x))
 				}
 			}
@@ -60,7 +66,11 @@ func isMethod(f *types.Func, path, name string) bool {
 
 // checkMade looks at what has the result of a call.
 func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
-	switch use := u.Assigned(call, 0, c.calls); {
+	use := u.Assigned(call, 0, c.calls)
+	if len(c.freed[use.Field]) > 0 {
+		c.released[maker{name: strings.TrimPrefix(name, "C.")}] = true
+	}
+	switch {
 	case use.Role == uses.Names && !use.Inner:
 		c.checkObject(u, call, name, use.Var)
 	case use.Role == uses.Stores:
@@ -111,11 +121,14 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 		search.Stop[use.Node] = true
 		freed = freed || use.Role == uses.Frees
 		late = late || use.Role == uses.Frees && !c.failing(u, use.Node)
-		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && (makesObject.MatchString(by) || !isC)
+		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && (makesObject.MatchString(by) && !gets.MatchString(by) || !isC)
 	}
-	maker := maker{by, out}
+	maker := maker{by, 1 + slices.IndexFunc(call.Args, func(e ast.Expr) bool { return out && u.Mentions(e, v) })}
 	c.released[maker] = c.released[maker] || late || field
-	if isC && len(search.Stop) == 0 && len(fate.Inner) == 0 && makesObject.MatchString(by) && !c.pkg.Allocates(by) && !c.handsOn(u, fate, call) {
+	if name == "cgo.NewHandle" && len(search.Stop) == 0 && len(fate.Inner) == 0 && !c.deletesGiven() && !c.runsOnce(u) {
+		c.reportAt(call, "never", what+" is never deleted", nil)
+	}
+	if isC && len(search.Stop) == 0 && len(fate.Inner) == 0 && makesObject.MatchString(by) && !gets.MatchString(by) && !c.pkg.Allocates(by) && !c.handsOn(u, fate, call) {
 		c.never = append(c.never, made{u, call, what, maker})
 	}
 	if !freed && !field || freed && c.pkg.Allocates(by) || out && !late && !field {
@@ -140,19 +153,33 @@ type made struct {
 	by   maker
 }
 
-// A maker is a function of C that makes objects: it returns them, or with out puts them where its argument points.
+// A maker is a function of C that makes objects: it returns them, or puts them where an argument points, of which out is the number, from
+// 1 on.
 type maker struct {
 	name string
-	out  bool
+	out  int
 }
 
 // checkNever reports objects of C that nothing releases, where other functions of the package release what the same function makes.
 func (c *checker) checkNever() {
 	for _, m := range c.never {
-		if (c.released[m.by] || !m.by.out && c.pkg.ReleaserOf(m.by.name) != "") && !(c.runsOnce(m.u) && m.u.Loop(m.call) == nil) {
+		if (c.released[m.by] || m.by.out == 0 && c.pkg.ReleaserOf(m.by.name) != "") && !(c.runsOnce(m.u) && m.u.Loop(m.call) == nil) {
 			c.reportAt(m.call, "object", m.what+" is never released, as it is elsewhere", nil)
 		}
 	}
+}
+
+// deletesGiven reports whether the package deletes a cgo.Handle that C or a caller has given it.
+func (c *checker) deletesGiven() bool {
+	return slices.ContainsFunc(c.deletes, func(call *ast.CallExpr) bool {
+		x := ast.Unparen(call.Fun).(*ast.SelectorExpr).X
+		if v, ok := c.pkg.ObjectOf(x).(*types.Var); ok && len(c.pkg.Values(v)) == 1 {
+			x = c.pkg.Values(v)[0]
+		}
+		made, _ := ast.Unparen(x).(*ast.CallExpr)
+		_, field := ast.Unparen(x).(*ast.SelectorExpr)
+		return !field && (made == nil || !source.IsFunc(c.pkg.Callee(made), "runtime/cgo", "NewHandle"))
+	})
 }
 
 // handsOn reports whether a function of C other than the one that has made an object may keep it: it gets it for something else, and its

@@ -75,7 +75,7 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) 
 		}
 	case *ast.RangeStmt:
 		if n.X == use.From && view {
-			t.how = "read"
+			t.node, t.how = n.X, "read"
 		}
 	case *ast.CallExpr:
 		name := c.pkg.C(n.Fun)
@@ -137,6 +137,45 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 			} else if t.how != "" && c.checkTouch(u, r, a, t, defs, deferred) {
 				return
 			}
+		}
+	}
+}
+
+// checkField reports a field of a variable that is used, or freed again, behind a free of it.
+func (c *checker) checkField(u *uses.Unit, call *ast.CallExpr) {
+	name, arg := c.ends(call)
+	sel, ok := c.pkg.Bare(arg).(*ast.SelectorExpr)
+	if _, plain := u.Parent(call).(*ast.ExprStmt); name == "" || !ok || !plain || closes.MatchString(name) || c.pkg.C(call.Fun) == "" {
+		return
+	}
+	v, text := c.pkg.Variable(sel.X), types.ExprString(sel)
+	if v == nil {
+		return
+	}
+	var writes, reads []ast.Node
+	for _, id := range u.Idents(v) {
+		of, ok := u.Parent(id).(*ast.SelectorExpr)
+		s, assigned := u.Parent(of).(*ast.AssignStmt)
+		by, passed := u.Parent(c.pkg.Dressed(of)).(*ast.CallExpr)
+		switch {
+		case !ok || u.Lit(id.Pos()) != nil || c.pkg.Func(of) != nil:
+			writes = append(writes, id) // what has the whole may change the field
+		case types.ExprString(of) != text:
+		case assigned && slices.Contains(s.Lhs, ast.Expr(of)):
+			writes = append(writes, s)
+		case passed && by != call && c.pkg.C(by.Fun) != "" && by.Fun != of && (c.pkg.C(by.Fun) == name || !c.pkg.Releases(c.pkg.C(by.Fun))):
+			reads = append(reads, by)
+		case !passed:
+			if _, addr := u.Parent(of).(*ast.UnaryExpr); addr {
+				writes = append(writes, of)
+			}
+		}
+	}
+	for _, n := range reads {
+		if u.Loop(n) == u.Loop(call) && n.Pos() > call.Pos() && c.reaches(u, call, n, writes) {
+			c.reportAt(n, "after", fmt.Sprintf("%s is used behind C.%s of it in line %d", text, name, c.Fset.Position(call.Pos()).Line), nil,
+				analysis.RelatedInformation{Pos: call.Pos(), Message: "the free"})
+			return
 		}
 	}
 }

@@ -218,6 +218,7 @@ var (
 	mustFree   = regexp.MustCompile(`(?i)(callers?|users?|you|application|must|should|has|have|needs?|responsib\w+) [\w' ]{0,40}\b(free|frees|freed|freeing|free\(\w*\)|g_free|free'?d)\b`)
 	takes      = regexp.MustCompile(`(?i)(takes?|taking|assumes?|transfers?|gets|gains|acquires?|has) (over )?(the )?(full )?ownership|ownership [\w ]{0,25}(transferred|taken|passed|moved|given)|\bowns\b|becomes? (the )?own|\b(adopt|steal|consume)s?\b|transfer full|(will|is) (then )?(be )?(freed|released|deleted|free) (it|by|when|with|on|at|auto|along|together)|takes (\w+ )?over`)
 	keeps      = regexp.MustCompile(`(?i)\b(store|save|hold)s? (\w+ )?(the |a |on to |this |that )*(pointer|reference|address)\b|\b(keep|retain|remember)s? (\w+ )?(the |a |on to |this |that )*(pointer|reference|address|buffer|buf|handle|string|it)\b|(not|n't|never|without|no) (be |been )?(cop(y|ied|ying)|duplicat)|must (remain|stay|outlive|live|be kept|persist|not be freed|not go out)|(remains?|stays?|kept|be) (valid|alive|available|in scope) (until|as long|while|for|during the life)`)
+	notOwner   = regexp.MustCompile(`(?i)(not|n't|never|without|no) [\w ]{0,12}ownership`)
 	goesOn     = regexp.MustCompile(`(?i)^\W*(this|the) value `)
 	copies     = regexp.MustCompile(`(?i)\b(is|are|be|was|been|gets|internally) (\w+ )?(copied|duplicated)|\b(copies|duplicates)\b|(makes?|takes?|stores?|keeps?|holds?|has) (\w+ )?(a|its own|an internal|internal) (\w+ )?cop(y|ies)|can (safely )?(be )?free`)
 	copiesNot  = regexp.MustCompile(`(?i)(not|n't|never|without|no) [\w ]{0,12}cop(y|ied|ies|ying)`)
@@ -360,7 +361,7 @@ func (d *Declaration) says(what *regexp.Regexp, index int) bool {
 		return false
 	}
 	for s := range strings.Lines(d.given + d.about) {
-		if !what.MatchString(s) {
+		if !what.MatchString(s) || notOwner.MatchString(s) {
 			continue
 		}
 		named, other := false, false
@@ -369,7 +370,7 @@ func (d *Declaration) says(what *regexp.Regexp, index int) bool {
 				named, other = named || i == index, other || i != index
 			}
 		}
-		if named || !other && strings.Contains(d.given, s) {
+		if given := strings.Contains(d.given, s); given && (named || !other) || named && strings.Contains(s, "ownership") {
 			return true
 		}
 	}
