@@ -135,7 +135,7 @@ func (c *checker) aliveAt(u *uses.Unit, v types.Object, ret *ast.ReturnStmt) boo
 // made returns what a variable gets that is an allocation, or an object that is made there.
 func (c *checker) made(u *uses.Unit, v types.Object) (list []ast.Expr) {
 	for _, a := range c.allocations(u) {
-		if use := u.Assigned(a.call, a.index, c.calls); use.Role == uses.Names && !use.Inner && use.Var == v {
+		if use := u.Assigned(a.call, a.index, a.inner, c.calls); use.Role == uses.Names && !use.Inner && use.Var == v {
 			list = append(list, a.call)
 		}
 	}

@@ -32,8 +32,8 @@ func (*Params) AFact() {}
 func (f *Params) String() string { return fmt.Sprint("params", f.Roles) }
 
 // Results lists the results of a function that are C memory which the caller has to free. The function
-// returns those of Beside with an error as well.
-type Results struct{ Index, Beside []int }
+// returns those of Beside with an error as well. Those of Lists are lists of such memory.
+type Results struct{ Index, Beside, Lists []int }
 
 // AFact marks facts.
 func (*Results) AFact() {}
@@ -41,6 +41,9 @@ func (*Results) AFact() {}
 func (f *Results) String() string {
 	if len(f.Beside) > 0 {
 		return fmt.Sprint("results", f.Index, " beside an error", f.Beside)
+	}
+	if len(f.Lists) > 0 {
+		return fmt.Sprint("results", f.Index, " lists", f.Lists)
 	}
 	return fmt.Sprint("results", f.Index)
 }
@@ -53,6 +56,7 @@ type checker struct {
 	params  map[param]uses.Role
 	results map[*types.Func][]int
 	beside  map[*types.Func][]int // those that come with an error as well
+	lists   map[*types.Func][]int
 
 	freed    map[types.Object][]*uses.Unit    // the functions of the package that free a field
 	handed   map[types.Object]bool            // the fields whose memory goes elsewhere
@@ -79,7 +83,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{},
+		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{}, lists: map[*types.Func][]int{},
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
 		gets: map[types.Object][]*ast.CallExpr{}, released: map[maker]bool{},
 		newNames: map[*uses.Unit]map[string]bool{},
@@ -142,6 +146,7 @@ type allocation struct {
 	name  string // of the function, as it is written
 
 	beside bool // it may come with an error
+	inner  bool // it is a list of what has to be freed
 
 	out types.Object // the variable that gets it by its address
 }
@@ -181,13 +186,16 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 		for _, i := range results.Index {
 			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), beside: slices.Contains(results.Beside, i)})
 		}
+		for _, i := range results.Lists {
+			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), inner: true})
+		}
 	})
 	return list
 }
 
 func (c *checker) resultsOf(f *types.Func) (fact Results) {
 	if _, ok := c.byFunc[f]; ok {
-		return Results{c.results[f], c.beside[f]}
+		return Results{c.results[f], c.beside[f], c.lists[f]}
 	}
 	c.ImportObjectFact(f, &fact)
 	return fact
@@ -205,11 +213,21 @@ func (c *checker) findResults() bool {
 			if a.out != nil {
 				continue
 			}
-			use := u.Assigned(a.call, a.index, c.calls)
-			index := -1
+			use := u.Assigned(a.call, a.index, a.inner, c.calls)
+			index, to := -1, c.results
 			switch {
 			case use.Role == uses.Leaves && !use.Inner:
 				index = use.Index
+			case use.Role == uses.Leaves && a.inner:
+				index, to = use.Index, c.lists
+			case (use.Role == uses.Names || use.Role == uses.Stores) && use.Inner && isList(use.Var):
+				if fate := u.FateIn(use.Var, true, use.In, c.calls); !fate.Has(uses.Keeps, uses.Frees) && releaseOf(u.Obj) < 0 {
+					for _, use := range fate.Inner {
+						if use.Role == uses.Leaves {
+							index, to = use.Index, c.lists
+						}
+					}
+				}
 			case use.Role == uses.Names && !use.Inner:
 				if fate := u.Fate(use.Var, false, c.calls); !fate.Has(uses.Keeps) || releaseOf(u.Obj) >= 0 {
 					for _, use := range fate.Uses {
@@ -219,13 +237,19 @@ func (c *checker) findResults() bool {
 					}
 				}
 			}
-			if index >= 0 && !slices.Contains(c.results[u.Obj], index) {
-				c.results[u.Obj] = append(c.results[u.Obj], index)
+			if index >= 0 && !slices.Contains(to[u.Obj], index) {
+				to[u.Obj] = append(to[u.Obj], index)
 				found = true
 			}
 		}
 	}
 	return found
+}
+
+// isList reports whether a variable is a slice.
+func isList(v types.Object) bool {
+	_, ok := v.Type().Underlying().(*types.Slice)
+	return ok
 }
 
 // releaseOf returns which result of a function is another function, to free the others with, or -1.
@@ -242,10 +266,11 @@ func (c *checker) exportFacts() {
 		if obj == nil {
 			continue
 		}
-		if index := c.results[f]; len(index) > 0 {
-			slices.Sort(index)
-			slices.Sort(c.beside[f])
-			c.ExportObjectFact(obj, &Results{index, c.beside[f]})
+		if r := c.resultsOf(f); len(r.Index)+len(r.Lists) > 0 {
+			slices.Sort(r.Index)
+			slices.Sort(r.Beside)
+			slices.Sort(r.Lists)
+			c.ExportObjectFact(obj, &r)
 		}
 		if !f.Exported() {
 			continue

@@ -27,13 +27,16 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		}
 		return
 	}
-	use := u.Assigned(a.call, a.index, c.calls)
+	use := u.Assigned(a.call, a.index, a.inner, c.calls)
 	switch use.Role {
 	case uses.Leaves:
 		if c.ofPool(u) {
 			c.report(a, "pool", "the result of %s is never freed: a sync.Pool drops what it has", nil)
 		}
 	case uses.Drops, uses.Looks:
+		if a.inner {
+			return
+		}
 		if s, ok := use.Node.(*ast.AssignStmt); ok && len(s.Lhs) > 1 {
 			return // _, err := : the caller expects an error
 		}

@@ -66,7 +66,7 @@ func isMethod(f *types.Func, path, name string) bool {
 
 // checkMade looks at what has the result of a call.
 func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
-	use := u.Assigned(call, 0, c.calls)
+	use := u.Assigned(call, 0, false, c.calls)
 	if len(c.freed[use.Field]) > 0 {
 		c.released[maker{name: strings.TrimPrefix(name, "C.")}] = true
 	}

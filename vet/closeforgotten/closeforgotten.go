@@ -224,7 +224,7 @@ func (c *checker) variable(u *uses.Unit, o owner) (v types.Object, dropped bool)
 	if o.v != nil {
 		return o.v, false
 	}
-	use := u.Assigned(o.call, 0, c.calls)
+	use := u.Assigned(o.call, 0, false, c.calls)
 	switch use.Role {
 	case uses.Drops, uses.Looks:
 		s, ok := use.Node.(*ast.AssignStmt)
@@ -238,7 +238,7 @@ func (c *checker) variable(u *uses.Unit, o owner) (v types.Object, dropped bool)
 // returns reports whether a function returns an owner that it has made.
 func (c *checker) returns(u *uses.Unit, o owner) bool {
 	if o.v == nil {
-		if use := u.Assigned(o.call, 0, c.calls); use.Role == uses.Leaves {
+		if use := u.Assigned(o.call, 0, false, c.calls); use.Role == uses.Leaves {
 			return true
 		}
 	}

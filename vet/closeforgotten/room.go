@@ -15,7 +15,7 @@ func (c *checker) checkRooms(u *uses.Unit) {
 		if !ok || !isReserve(c.pkg.Callee(call)) {
 			return
 		}
-		use := u.Assigned(call, 0, endsRoom)
+		use := u.Assigned(call, 0, false, endsRoom)
 		if use.Role == uses.Drops {
 			analyzer.Report(c.Pass, call, "dropped", "a room is reserved and dropped: own a resource in it, or call Close")
 		}

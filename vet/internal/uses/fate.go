@@ -194,23 +194,23 @@ func (u *Unit) sources(v types.Object) []types.Object {
 }
 
 // Assigned returns what becomes of the result of a call, with several results of the one with
-// the index.
-func (u *Unit) Assigned(call *ast.CallExpr, index int, roles ArgumentRole) Use {
+// the index. With inner that is what is in the result.
+func (u *Unit) Assigned(call *ast.CallExpr, index int, inner bool, roles ArgumentRole) Use {
 	switch p := u.Parent(call).(type) {
 	case *ast.AssignStmt:
 		if len(p.Rhs) == 1 && index < len(p.Lhs) {
-			return u.assigned(p, p.Lhs[index], carrier{})
+			return u.assigned(p, p.Lhs[index], carrier{inner: inner})
 		}
 	case *ast.ValueSpec:
 		if len(p.Values) == 1 && index < len(p.Names) {
-			return u.assigned(p, p.Names[index], carrier{})
+			return u.assigned(p, p.Names[index], carrier{inner: inner})
 		}
 	case *ast.ReturnStmt:
 		if len(p.Results) == 1 {
-			return Use{Role: Leaves, Node: p, Index: index}
+			return Use{Role: Leaves, Node: p, Index: index, Inner: inner}
 		}
 	case *ast.ExprStmt:
 		return Use{Role: Drops, Node: p}
 	}
-	return u.Follow(call, false, roles)
+	return u.Follow(call, inner, roles)
 }
