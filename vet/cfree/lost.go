@@ -138,13 +138,6 @@ func (c *checker) checkLost(u *uses.Unit) {
 					report(n, v, "what the key has in")
 				}
 			}
-			for i, arg := range n.Args {
-				if addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr); ok && c.released[maker{c.pkg.C(n.Fun), i + 1}] {
-					if v := field(addr.X, n, false); v != nil {
-						report(n, v, "what was in")
-					}
-				}
-			}
 		case *ast.AssignStmt:
 			if len(n.Lhs) != 1 || len(n.Rhs) != 1 {
 				return
@@ -236,7 +229,7 @@ func (c *checker) isMap(e ast.Expr) bool {
 // converted, or a new cgo.Handle.
 func (c *checker) makes(e ast.Expr) bool {
 	call, name := c.pkg.Result(e)
-	return c.pkg.Allocates(name) || c.released[maker{name: name}] || call != nil && source.IsFunc(c.pkg.Callee(call), "runtime/cgo", "NewHandle")
+	return c.pkg.Allocates(name) || c.released[maker{name: name}] && makesObject.MatchString(name) || call != nil && source.IsFunc(c.pkg.Callee(call), "runtime/cgo", "NewHandle")
 }
 
 // checkFinalizers reports methods that release what the finalizer or the cleanup of their receiver releases as well: they do nothing

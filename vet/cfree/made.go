@@ -39,7 +39,7 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			if !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" {
 				c.checkMade(u, call, "C."+name)
 			}
-			for i, arg := range call.Args {
+			for _, arg := range call.Args {
 				addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr)
 				if !ok || addr.Op != token.AND {
 					continue
@@ -49,9 +49,6 @@ func (c *checker) checkObjects(u *uses.Unit) {
 					c.checkObject(u, call, "C."+name, c.pkg.ObjectOf(x))
 				case *ast.SelectorExpr:
 					field, _ := c.pkg.Info.Uses[x.Sel].(*types.Var)
-					if len(c.freed[field]) > 0 {
-						c.released[maker{name, i + 1}] = true
-					}
 					c.checkOwner(u, call, "C."+name, c.pkg.ObjectOf(x.X), field, types.ExprString(x))
 				}
 			}
