@@ -48,7 +48,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		}
 		if use.Inner {
 			switch {
-			case fate.Has(uses.Frees):
+			case fate.Has(uses.Frees), fate.Has(uses.Leaves) && isList(use.Var):
 				c.checkList(u, a, fate)
 			case !fate.Has(uses.Keeps, uses.Leaves):
 				c.report(a, "never", "the result of %s is never freed", nil)
@@ -140,12 +140,16 @@ func (c *checker) ofPool(u *uses.Unit) bool {
 // checkList looks for a return within the loop that fills a list, or on the way to what frees the list, or the field of a struct.
 func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 	loop := u.Loop(a.call)
-	if fate.Has(uses.Keeps, uses.Leaves) {
+	returned := fate.Has(uses.Leaves)
+	if fate.Has(uses.Keeps) || returned && !isList(fate.Vars[0]) {
 		return
 	}
 	search := uses.Search{From: a.call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
 	search.Err, _ = u.LastResult(a.call)
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		if use.Role == uses.Leaves {
+			search.Stop[use.Node] = true
+		}
 		if use.Role != uses.Frees {
 			continue
 		}
@@ -167,8 +171,12 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 		}
 	}
 	delete(search.Stop, loop)
-	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (loop != nil && u.Within(ret, loop) || c.fails(u, ret) && !c.failed(u, ret, fate.Vars[0])) {
-		c.lostAt(a.call, ret, "path", "the result of "+a.name, ": the list is freed later")
+	if ret, ok := u.Find(search).(*ast.ReturnStmt); ok && (loop != nil && u.Within(ret, loop) && !returned || c.fails(u, ret) && !c.failed(u, ret, fate.Vars[0])) {
+		why := ": the list is freed later"
+		if returned {
+			why = ": the list is lost"
+		}
+		c.lostAt(a.call, ret, "path", "the result of "+a.name, why)
 	}
 }
 

@@ -106,7 +106,7 @@ func (c *checker) saysKept(name string, i int, v *types.Var) bool {
 }
 
 // isHandle reports whether a variable is a cgo.Handle.
-func isHandle(v *types.Var) bool {
+func isHandle(v types.Object) bool {
 	name := source.TypeName(v.Type())
 	return name != nil && name.Pkg() != nil && name.Pkg().Path() == "runtime/cgo"
 }
@@ -205,10 +205,16 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 	if !ok {
 		return nil
 	}
-	if b, ok := slice.Elem().Underlying().(*types.Basic); !ok || b.Kind() == types.Invalid {
+	b, ok := slice.Elem().Underlying().(*types.Basic)
+	if !ok || b.Kind() == types.Invalid && len(c.pkg.Values(v)) == 0 {
 		return nil
 	}
 	for _, value := range c.pkg.Values(v) {
+		if call, ok := ast.Unparen(value).(*ast.CallExpr); ok && b.Kind() == types.Invalid {
+			if t, ok := call.Args[0].(*ast.ArrayType); !ok || types.ExprString(call.Fun) != "make" || !c.numberType(t.Elt) {
+				return nil
+			}
+		}
 		switch call, _ := ast.Unparen(value).(*ast.CallExpr); {
 		case call == nil:
 			if _, lit := ast.Unparen(value).(*ast.CompositeLit); !lit {

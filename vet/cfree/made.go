@@ -94,7 +94,9 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	}
 	values := slices.DeleteFunc(slices.Clone(c.pkg.Values(v)), func(e ast.Expr) bool { return types.ExprString(e) == "nil" })
 	out := len(values) == 0 // it gets its value by its address
-	if len(values) > 1 || !out && c.pkg.Bare(values[0]) != ast.Expr(call) {
+	if name == "Pin" {
+		out = true
+	} else if len(values) > 1 || !out && c.pkg.Bare(values[0]) != ast.Expr(call) {
 		return
 	}
 	what := "the result of " + name
@@ -118,7 +120,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 		search.Stop[use.Node] = true
 		freed = freed || use.Role == uses.Frees
 		late = late || use.Role == uses.Frees && !c.failing(u, use.Node)
-		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && (makesObject.MatchString(by) && !gets.MatchString(by) || !isC)
+		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && !gets.MatchString(by)
 	}
 	maker := maker{by, 1 + slices.IndexFunc(call.Args, func(e ast.Expr) bool { return out && u.Mentions(e, v) })}
 	c.released[maker] = c.released[maker] || late || field
@@ -170,12 +172,12 @@ func (c *checker) checkNever() {
 func (c *checker) deletesGiven() bool {
 	return slices.ContainsFunc(c.deletes, func(call *ast.CallExpr) bool {
 		x := ast.Unparen(call.Fun).(*ast.SelectorExpr).X
-		if v, ok := c.pkg.ObjectOf(x).(*types.Var); ok && len(c.pkg.Values(v)) == 1 {
+		v, ok := c.pkg.ObjectOf(x).(*types.Var)
+		if ok && len(c.pkg.Values(v)) == 1 {
 			x = c.pkg.Values(v)[0]
 		}
-		made, _ := ast.Unparen(x).(*ast.CallExpr)
-		_, field := ast.Unparen(x).(*ast.SelectorExpr)
-		return !field && (made == nil || !source.IsFunc(c.pkg.Callee(made), "runtime/cgo", "NewHandle"))
+		conv, is := ast.Unparen(x).(*ast.CallExpr)
+		return ok && v.Kind() == types.ParamVar || is && c.pkg.IsConversion(conv)
 	})
 }
 

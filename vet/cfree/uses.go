@@ -63,6 +63,9 @@ func (c *checker) sameValue(u *uses.Unit, v, w types.Object) bool {
 	return false
 }
 
+// stops matches the names of functions of C that end the use of a cgo.Handle as a number.
+var stops = regexp.MustCompile(`(?i)(_off|un(reg|set|hook|sub|bind|install|watch|link)|remove|stop|clear|cancel|detach)`)
+
 // touchOf says what a use of an alias does with the memory.
 func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) touch {
 	t := touch{id: id, node: use.Node, view: view}
@@ -80,7 +83,7 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) 
 	case *ast.CallExpr:
 		name := c.pkg.C(n.Fun)
 		switch f, _ := c.pkg.ObjectOf(n.Fun).(*types.Builtin); {
-		case name != "" && !c.pkg.Releases(name):
+		case name != "" && !c.pkg.Releases(name) && !(isHandle(c.pkg.ObjectOf(id)) && stops.MatchString(name)):
 			t.how = "passed to C." + name
 		case isMethod(c.pkg.Callee(n), "runtime/cgo", "Value"):
 			t.how = "read"
