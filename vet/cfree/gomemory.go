@@ -211,7 +211,10 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 	}
 	for _, value := range c.pkg.Values(v) {
 		if call, ok := ast.Unparen(value).(*ast.CallExpr); ok && b.Kind() == types.Invalid {
-			if t, ok := call.Args[0].(*ast.ArrayType); !ok || types.ExprString(call.Fun) != "make" || !c.numberType(t.Elt) {
+			if types.ExprString(call.Fun) != "make" {
+				return nil
+			}
+			if t, ok := call.Args[0].(*ast.ArrayType); !ok || !c.numberType(t.Elt) {
 				return nil
 			}
 		}

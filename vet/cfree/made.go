@@ -200,7 +200,7 @@ func (c *checker) failing(u *uses.Unit, n ast.Node) bool {
 	for ; n != nil && n != u.Body; n = u.Parent(n) {
 		if block, ok := n.(*ast.BlockStmt); ok {
 			ret, ok := block.List[len(block.List)-1].(*ast.ReturnStmt)
-			return ok && n != ast.Node(u.Body) && (c.fails(u, ret) || u.ReturnsError(ret))
+			return ok && (c.fails(u, ret) || u.ReturnsError(ret))
 		}
 	}
 	return false

@@ -75,8 +75,8 @@ func (u *Unit) Find(s Search) ast.Node {
 		return nil
 	}
 	known := u.conditions(s.From)
-	if s.Made {
-		s.status = u.status(s)
+	if call, ok := s.From.(*ast.CallExpr); s.Made && ok {
+		s.status = u.status(call, s)
 	}
 	seen := map[state]bool{}
 	var walk func(b *cfg.Block, from int, err bool) ast.Node
@@ -414,14 +414,13 @@ func isZero(e ast.Expr) bool {
 
 // status returns the variables that say whether the call of C that a search begins with has failed: those that get its results, that it
 // is given the addresses of, and that get something made of these.
-func (u *Unit) status(s Search) map[types.Object]bool {
+func (u *Unit) status(call *ast.CallExpr, s Search) map[types.Object]bool {
 	set := map[types.Object]bool{}
 	add := func(e ast.Expr) {
 		if v, ok := u.ObjectOf(e).(*types.Var); ok && !s.Nil[v] {
 			set[v] = true
 		}
 	}
-	call := s.From.(*ast.CallExpr)
 	for _, arg := range call.Args {
 		if addr, ok := u.Bare(arg).(*ast.UnaryExpr); ok && addr.Op == token.AND {
 			add(addr.X)

@@ -395,3 +395,10 @@ func badCleanupPinned(e *Engine, b []byte) error {
 	p.Unpin()
 	return nil
 }
+
+func numbers() []C.int { return nil }
+
+func goodSumOther() int {
+	s := numbers()
+	return int(C.sum(&s[0], 1))
+}

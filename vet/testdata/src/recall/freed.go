@@ -74,6 +74,9 @@ func goodLoop(s *store, key string) {
 func badAdopted(s *store)  { p := C.malloc(64); defer C.free(p); C.st_adopt(s.ptr, p) }
 func goodAdopted(s *store) { p := C.malloc(64); C.st_adopt(s.ptr, p) }
 
+func badAdoptedLate(s *store)  { p := C.malloc(64); defer C.st_adopt(s.ptr, p); C.free(p) }
+func goodAdoptedLate(s *store) { p := C.malloc(64); defer C.st_adopt(s.ptr, p) }
+
 func badMoved(s *store) {
 	p := C.malloc(8)
 	q := C.realloc(p, 64)
