@@ -255,7 +255,8 @@ func (c *checker) writes(u *uses.Unit, v types.Object) (list []ast.Node, plain b
 		case *ast.RangeStmt:
 			for _, e := range []ast.Expr{n.Key, n.Value} {
 				if e != nil {
-					note(e, e) // the graph has these
+					note(e, e)                                                                  // the graph has these in front of the loop
+					plain = plain && (n.Tok != token.ASSIGN || types.ExprString(e) != v.Name()) // it has no object over a list of C
 				}
 			}
 		case *ast.ValueSpec:

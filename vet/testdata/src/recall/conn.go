@@ -508,3 +508,10 @@ func goodReallocView(n int) byte {
 	s := unsafe.Slice((*byte)(q), 16)
 	return s[0]
 }
+
+func goodWalkList(list []*C.kvs_node) {
+	var n *C.kvs_node
+	for _, n = range list {
+		C.kvs_node_free(n)
+	}
+}
