@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // The signatures of the original that Go code outside of the package can name.
@@ -37,9 +39,7 @@ var (
 // is recorded in testdata.
 func TestAPI(t *testing.T) {
 	recorded, err := os.ReadFile("testdata/api-v1.2.1.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	want := strings.Split(strings.TrimSpace(string(recorded)), "\n")
 	got := exported(t, ".")
 	for _, line := range want {
@@ -58,9 +58,7 @@ func TestAPI(t *testing.T) {
 // cgo: a line for each name, with the types of parameters, results and fields.
 func exported(t *testing.T, dir string) []string {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	var list []string
 	fset := token.NewFileSet()
 	for _, name := range files {
@@ -68,9 +66,7 @@ func exported(t *testing.T, dir string) []string {
 			continue
 		}
 		file, err := parser.ParseFile(fset, name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		for _, decl := range file.Decls {
 			switch decl := decl.(type) {
 			case *ast.FuncDecl:

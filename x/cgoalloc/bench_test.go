@@ -5,22 +5,20 @@ package cgoalloc
 import (
 	"testing"
 	"unsafe"
+
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // The benchmarks of the original, by the same names and with the same work.
 
 func newFixedBlock(b *testing.B, pageSize, blockSize uintptr) FixedBlockAllocator {
 	a, err := CreateFixedBlockAllocator(&DefaultAllocator{}, pageSize, blockSize, 8)
-	if err != nil {
-		b.Fatal(err)
-	}
+	testcall.Must(b, err)
 	return a
 }
 
 func destroy(b *testing.B, a Allocator) {
-	if err := a.Destroy(); err != nil {
-		b.Error(err)
-	}
+	testcall.Want(b, a.Destroy())
 }
 
 func multilayer(b *testing.B, lowerPage, higherPage uintptr) Allocator {

@@ -14,6 +14,7 @@ import (
 	"unsafe"
 
 	"github.com/cheapgo/cheap"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // A recorder is an allocator that records calls of another one.
@@ -72,9 +73,7 @@ func (r *fixedRecorder) Free(p unsafe.Pointer) {
 func fixed(t testing.TB, inner Allocator, pageSize, blockSize, alignment uintptr) FixedBlockAllocator {
 	t.Helper()
 	a, err := CreateFixedBlockAllocator(inner, pageSize, blockSize, alignment)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	return a
 }
 
@@ -103,9 +102,7 @@ func TestDefault(t *testing.T) {
 	}
 	//cheapvet:ignore cfree nothing is allocated
 	wantPanic(t, "negative", func() { a.Malloc(-1) })
-	if err := a.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, a.Destroy())
 }
 
 func TestStrings(t *testing.T) {
@@ -277,9 +274,7 @@ func TestFixedBlockErrors(t *testing.T) {
 		t.Error("no block")
 	}
 	a.Free(p)
-	if err := a.Destroy(); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, a.Destroy())
 }
 
 func TestFixedBlock(t *testing.T) {
@@ -336,9 +331,7 @@ func TestFixedBlockWrongFreePanics(t *testing.T) {
 		t.Error("tryFree does not know its own")
 	}
 	b.Free(r)
-	if err := errors.Join(a.Destroy(), b.Destroy()); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, errors.Join(a.Destroy(), b.Destroy()))
 }
 
 // TestFixedBlockOverFixedBlock has an inner allocator whose blocks are large
@@ -357,14 +350,10 @@ func TestFixedBlockOverFixedBlock(t *testing.T) {
 		for _, p := range blocks {
 			f.Free(p)
 		}
-		if err := f.Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, f.Destroy())
 	}
 	for _, f := range []FixedBlockAllocator{pages, roomy} {
-		if err := f.Destroy(); err != nil {
-			t.Error(err)
-		}
+		testcall.Want(t, f.Destroy())
 	}
 	if len(base.live) != 0 {
 		t.Errorf("%d blocks live below", len(base.live))

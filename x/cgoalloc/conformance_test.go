@@ -8,6 +8,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/cheaptest"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testenv"
 )
 
@@ -15,9 +16,7 @@ func TestConformance(t *testing.T) {
 	malloc := &DefaultAllocator{}
 	fixed := func(t *testing.T, blockSize uintptr) FixedBlockAllocator {
 		a, err := CreateFixedBlockAllocator(malloc, 4096, blockSize, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		return a
 	}
 	t.Run("Default", func(t *testing.T) {

@@ -9,15 +9,14 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // collect returns the points of all instruments.
 func collect(t *testing.T, reader metric.Reader) map[string][]metricdata.DataPoint[float64] {
 	t.Helper()
 	var data metricdata.ResourceMetrics
-	if err := reader.Collect(t.Context(), &data); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, reader.Collect(t.Context(), &data))
 	points := map[string][]metricdata.DataPoint[float64]{}
 	for _, scope := range data.ScopeMetrics {
 		for _, m := range scope.Metrics {
@@ -37,16 +36,12 @@ func collect(t *testing.T, reader metric.Reader) map[string][]metricdata.DataPoi
 
 func TestRegister(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "observed\xff"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.DestroyAll()
 	h.Malloc(1000)
 	reader := metric.NewManualReader()
 	registration, err := Register(metric.NewMeterProvider(metric.WithReader(reader)).Meter("cheap"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	points := collect(t, reader)
 	for _, m := range inspect.Metrics() {
 		key := strings.TrimSuffix(m.Name, "_total") + " " + m.Kind.String() + " " + unitOf(m.Unit)
@@ -63,9 +58,7 @@ func TestRegister(t *testing.T) {
 	if found != 1024 {
 		t.Errorf("the heap has %v bytes, want 1024", found)
 	}
-	if err := registration.Unregister(); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, registration.Unregister())
 	if points := collect(t, reader); len(points) > 0 {
 		t.Errorf("%d instruments after Unregister", len(points))
 	}

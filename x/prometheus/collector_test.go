@@ -10,6 +10,7 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/watch/census"
 )
 
@@ -17,9 +18,7 @@ import (
 func heap(t *testing.T, name string) *cheap.Heap {
 	t.Helper()
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: name, Limit: 1 << 30})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	t.Cleanup(func() { h.DestroyAll() })
 	for range 3 {
 		h.Malloc(1000)
@@ -30,9 +29,7 @@ func heap(t *testing.T, name string) *cheap.Heap {
 func TestLint(t *testing.T) {
 	heap(t, "lint")
 	problems, err := testutil.CollectAndLint(NewCollector())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -47,13 +44,9 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(NewCollector()); err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, registry.Register(NewCollector()))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	found := map[string]bool{}
 	for _, f := range families {
 		found[f.GetName()] = true
@@ -72,9 +65,7 @@ func TestCollect(t *testing.T) {
 		}
 	}
 	const want = "# HELP cheap_heaps Heaps that are not destroyed.\n# TYPE cheap_heaps gauge\ncheap_heaps %d\n"
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(want, len(cheap.Heaps()))), "cheap_heaps"); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(want, len(cheap.Heaps()))), "cheap_heaps"))
 }
 
 // TestNames gives heaps names that Prometheus does not take as they are, and one name twice.
@@ -112,13 +103,9 @@ cheap_cmem_library_live_bytes{library="liba.so"} 7
 # TYPE cheap_cmem_mallocs_total counter
 cheap_cmem_mallocs_total 3
 `
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "cheap_cmem_mallocs_total", "cheap_cmem_library_live_bytes"); err != nil {
-		t.Error(err)
-	}
+	testcall.Want(t, testutil.GatherAndCompare(registry, strings.NewReader(want), "cheap_cmem_mallocs_total", "cheap_cmem_library_live_bytes"))
 	problems, err := testutil.CollectAndLint(NewCollector())
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

@@ -13,14 +13,13 @@ import (
 
 	"github.com/cheapgo/cheap"
 	"github.com/cheapgo/cheap/inspect"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 )
 
 // TestPlots registers all plots with statsviz, and asks for its page.
 func TestPlots(t *testing.T) {
 	plots, err := Plots()
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	if len(plots) < 10 {
 		t.Errorf("%d plots", len(plots))
 	}
@@ -30,23 +29,17 @@ func TestPlots(t *testing.T) {
 	}
 	mux := http.NewServeMux()
 	viz, err := statsviz.NewServer(append(options, statsviz.SendFrequency(100*time.Millisecond))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer viz.Close()
 	viz.Register(mux)
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	conn, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http")+"/debug/statsviz/ws", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer conn.Close()
 	for _, event := range []string{"config", "metrics"} { // what is plotted, and the first values
 		_, message, err := conn.ReadMessage()
-		if err != nil {
-			t.Fatal(err)
-		}
+		testcall.Must(t, err)
 		for _, name := range []string{event, "cheap-totals-bytes", "cheap-heaps-number-per-second", "cheap-pools-seconds"} {
 			if !strings.Contains(string(message), `"`+name+`"`) {
 				t.Errorf("the message %s has no %s: %.300s", event, name, message)
@@ -80,9 +73,7 @@ func TestEachMetricHasALine(t *testing.T) {
 
 func TestLines(t *testing.T) {
 	h, err := cheap.NewHeap(cheap.HeapOptions{Name: "line"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testcall.Must(t, err)
 	defer h.DestroyAll()
 	h.Malloc(1 << 20)
 	metric := func(name string) inspect.Metric {
