@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -120,9 +121,11 @@ func (p *parts) watch(over <-chan struct{}) {
 	}
 }
 
-// looks looks when it is wanted, unless the last look was expensive, or asked for, until over is closed. It is wanted when a tenth more is
-// resident than ever before, for the page, or, for growth, when two seconds have passed.
+// looks looks when it is asked for, and when it is wanted, unless the last look was expensive, until over is closed. It is wanted
+// when a tenth more is resident than ever before, for the page, or, for growth, when two seconds have passed.
 func (p *parts) looks(wanted, over <-chan struct{}) {
+	runtime.LockOSThread() // its time is that of the looks
+	defer runtime.UnlockOSThread()
 	var last time.Time
 	var took time.Duration
 	for {
@@ -143,10 +146,10 @@ func (p *parts) looks(wanted, over <-chan struct{}) {
 	}
 }
 
-// processorTime returns what this command has used.
+// processorTime returns what this thread has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // cannot fail for this process
+	_ = syscall.Getrusage(syscall.RUSAGE_THREAD, &u) // cannot fail for this thread
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
