@@ -162,6 +162,9 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	page := &heappage.Recording{Program: filepath.Base(r.path), Version: version(), Series: pageSeries, Points: t.toEnd()}
 	page.Facts = []string{fmt.Sprintf("C code called malloc and its like %s times, for %s, and free %s times. The program ran for %v.",
 		figure.Thousands(int(c.Mallocs)), byteCount(c.Bytes), figure.Thousands(int(c.Frees)), took.Round(time.Millisecond))}
+	if r.pid != 0 {
+		page.Facts = append(page.Facts, sentence("calls are counted "+r.counted()))
+	}
 	for _, what := range r.parts.leavesOut() {
 		page.Facts = append(page.Facts, sentence(what))
 	}

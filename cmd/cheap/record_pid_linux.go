@@ -132,7 +132,7 @@ func (r *recording) await(ctx context.Context, process int) error {
 func (r *recording) counted() string {
 	text := fmt.Sprintf("since %s, for %v", r.since.Format(time.TimeOnly), r.took.Round(100*time.Millisecond))
 	if before := r.file.Before(); before > 0 {
-		return text + fmt.Sprintf("; the %s that C had in use before have no maker", byteCount(before))
+		return text + fmt.Sprintf("; the %s that C had in use before have no maker, and calls of free for them count", byteCount(before))
 	}
-	return text + "; what C had in use before has no maker"
+	return text + "; what C had in use before has no maker, and calls of free for it count"
 }
