@@ -24,6 +24,9 @@ func TestRecordPid(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "attached")
 	testcall.Must(t, testchild.Build(program, nil, "./testdata/attached"))
 	ways := []string{"signal", "time", "end", "exec"}
+	if _, err := exec.Command("env", "LD_PRELOAD=libjemalloc.so.2", "true").CombinedOutput(); err == nil {
+		ways = append(ways, "jemalloc")
+	}
 	if _, err := exec.LookPath("musl-gcc"); err == nil {
 		ways = append(ways, "musl")
 	}
@@ -41,7 +44,9 @@ func TestRecordPid(t *testing.T) {
 			testcall.Must(t, testchild.Build(program, env, "-ldflags=-extldflags=-Wl,--eh-frame-hdr", "./testdata/attached"))
 		}
 		p := exec.CommandContext(untilDeadline(t), program, "leak")
-		if by == "end of a container" {
+		if by == "jemalloc" {
+			p.Env = append(os.Environ(), "LD_PRELOAD=libjemalloc.so.2")
+		} else if by == "end of a container" {
 			p = exec.CommandContext(untilDeadline(t), "unshare", container...)
 		}
 		input, _ := p.StdinPipe()
@@ -67,7 +72,7 @@ func TestRecordPid(t *testing.T) {
 		fmt.Fprintln(input, "leak")
 		says(output, "leaked\n")
 		switch by {
-		case "signal", "musl":
+		case "signal", "musl", "jemalloc":
 			command.Process.Signal(os.Interrupt)
 		case "end", "end of a container":
 			p.Process.Signal(syscall.SIGKILL)
@@ -100,6 +105,9 @@ func TestRecordPid(t *testing.T) {
 			if !regexp.MustCompile(want).Match(report) {
 				t.Errorf("%s: no %s in\n%s", by, want, report)
 			}
+		}
+		if strings.Contains(string(report), "by jemalloc, without malloc") {
+			t.Errorf("what malloc maps counts twice: %s", report)
 		}
 		input.Close()
 		rest, _ := io.ReadAll(output)

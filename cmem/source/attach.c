@@ -199,6 +199,8 @@ static int change(void **slot, void *from, void *to, int read_only) {
 	return done;
 }
 
+static int is_in(const struct file *f, uintptr_t at) { return at >= f->from && at < f->to; }
+
 static void change_slots(const struct file *f, const ElfW(Rela) * all, size_t n) {
 	for (size_t i = 0; i < n; i++) {
 		int type = ELF64_R_TYPE(all[i].r_info), read_only;
@@ -209,9 +211,11 @@ static void change_slots(const struct file *f, const ElfW(Rela) * all, size_t n)
 		uintptr_t at = f->info->dlpi_addr + all[i].r_offset;
 		if (!g || g->pass != f->walk->pass || !g->next || !g->hook || !may_write(f, at, &read_only))
 			continue;
+		if (g->probe == by_zeros && is_in(f, (uintptr_t)cmem_next.malloc))
+			continue; // what the allocator maps it hands out as blocks, which are counted
 		void **slot = (void **)at;
 		uintptr_t is = (uintptr_t)__atomic_load_n(slot, __ATOMIC_RELAXED);
-		if (f->walk->on && type == R_X86_64_JUMP_SLOT && symbol->st_shndx == SHN_UNDEF && is >= f->from && is < f->to)
+		if (f->walk->on && type == R_X86_64_JUMP_SLOT && symbol->st_shndx == SHN_UNDEF && is_in(f, is))
 			resolve(g, slot); // it has a stub of the file, by which the dynamic linker is called
 		if (f->walk->on)
 			f->walk->changed += change(slot, g->next, g->hook, read_only);
@@ -232,8 +236,8 @@ static int each_file(struct dl_phdr_info *info, size_t size, void *walk) {
 		if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
 			d = (void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
 	// Not this library, the dynamic linker where it is apart from the C library, nor the part of the kernel.
-	if (!d || ((uintptr_t)each_file >= f.from && (uintptr_t)each_file < f.to) ||
-		(is_glibc && getauxval(AT_BASE) >= f.from && getauxval(AT_BASE) < f.to) || getauxval(AT_SYSINFO_EHDR) == f.from)
+	if (!d || is_in(&f, (uintptr_t)each_file) || (is_glibc && is_in(&f, getauxval(AT_BASE))) ||
+		getauxval(AT_SYSINFO_EHDR) == f.from)
 		return 0;
 	for (; d->d_tag != DT_NULL; d++) {
 		// The dynamic linker of glibc has made the addresses absolute.

@@ -201,9 +201,10 @@ func main() {
 
 var kept []unsafe.Pointer
 
-// leak allocates a million bytes, maps 16 MiB, and frees what was allocated before.
+// leak allocates a million bytes, maps 16 MiB, and frees what was allocated before. The allocator has to map memory for a block.
 func leak(before []unsafe.Pointer) {
 	kept = append(kept, C.maps(16<<20))
+	C.free(C.planted(32 << 20))
 	for range 1000 {
 		kept = append(kept, C.planted(1000))
 	}
