@@ -52,7 +52,7 @@ type Target struct {
 	root    *os.File
 	image   shared.Image
 	base    uint64 // what is to be added to addresses of the program
-	libc    string // the path of its C library, where it is
+	libc    string // a path to its C library
 	dlopen  uint64
 	mode    uint64 // for that
 	sigret  uint64 // code that calls rt_sigreturn
@@ -207,6 +207,9 @@ func (t *Target) find(all []procfs.Mapping, program string) error {
 		return fmt.Errorf("process %d has an allocator linked in, or module cmem, whose page shows the same", t.Pid)
 	}
 	t.libc, t.mode = shared.In(t.root, libc.Name), rtldNow
+	if _, err := os.Stat(t.libc); err != nil { // it was replaced since, or the process is in a chroot: by the link of the kernel
+		t.libc = fmt.Sprintf("/proc/%d/map_files/%x-%x", t.Pid, libc.Start, libc.End)
+	}
 	if t.dlopen, err = t.symbol(libc, "dlopen"); err != nil { // before glibc 2.34 it is in a library of its own
 		t.mode |= 1 << 31 // __RTLD_DLOPEN
 		if t.dlopen, err = t.symbol(libc, "__libc_dlopen_mode"); err != nil {
@@ -226,13 +229,11 @@ func firstAddress(f *elf.File) uint64 {
 	return 0
 }
 
-// symbol returns where a function of a library lies in the process.
+// symbol returns where a function of the C library lies in the process.
 func (t *Target) symbol(library *procfs.Mapping, name string) (uint64, error) {
-	f, err := elf.Open(shared.In(t.root, library.Name))
-	if err != nil { // it was replaced since: by the link of the kernel
-		if f, err = elf.Open(fmt.Sprintf("/proc/%d/map_files/%x-%x", t.Pid, library.Start, library.End)); err != nil {
-			return 0, fmt.Errorf("%s of process %d cannot be read: %w", library.Name, t.Pid, err)
-		}
+	f, err := elf.Open(t.libc)
+	if err != nil {
+		return 0, fmt.Errorf("%s of process %d cannot be read: %w", library.Name, t.Pid, err)
 	}
 	defer f.Close()
 	symbols, err := f.DynamicSymbols()
