@@ -223,6 +223,9 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	if len(places) > 0 {
 		g.most = places[0].Name
 	}
+	if r.pid != 0 {
+		page.Renewed = r.file.FreedBefore(c.Held)
+	}
 	g.sentence, g.by = page.Rank(places, int64(r.rate))
 	all := make([]int64, len(page.Moments))
 	for _, of := range at {
@@ -236,6 +239,9 @@ func (r *recording) makePage(c shared.Counts, process *heapprofile.Process, site
 	r.places = page.Places
 	r.verdict, _ = r.parts.verdict(g)
 	addSlowLeak(&r.verdict, r.rate)
+	if !r.verdict.Fault && page.Renewed >= leastUnseen {
+		r.verdict.Do = strings.TrimPrefix(fmt.Sprintf("%s; %s of what C had in use before were freed, and what is new may have taken their place, as in a full cache: record longer", r.verdict.Do, byteCount(page.Renewed)), "; ")
+	}
 	reportVerdict(r.verdict, "the flame graph", func(label, format string, args ...any) {
 		text := sentence(fmt.Sprintf(format, args...))
 		if label == "verdict" {

@@ -297,23 +297,41 @@ static void set_state(uint32_t to) {
 	syscall(SYS_futex, &command->state, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0, 0);
 }
 
-// wait_for_end returns when the command wants it, or has not been heard for four seconds.
-static void wait_for_end(void) {
+static double seconds(void) {
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
+// ask_allocator notes what is in use. glibc holds the lock of each arena while it looks through the free blocks there, so that
+// takes one part of 400 of the time, and is done every two seconds at most. It returns when to call it again.
+static double ask_allocator(uint64_t *to) {
+	int header;
+	double began = seconds();
+	int64_t in_use = cmem_allocator_in_use(&header); // -1: it does not say
+	__atomic_store_n(to, in_use > 0 ? in_use : 0, __ATOMIC_RELAXED);
+	double took = seconds() - began;
+	return began + (took > 0.005 ? 400 * took : 2);
+}
+
+// wait_for_end returns when the command wants it, or has not been heard for four seconds. again is when to ask the allocator.
+static void wait_for_end(double again) {
 	enum { most = 4 };
-	struct timespec began, now, half = {0, 500000000};
+	struct timespec half = {0, 500000000};
+	double began = seconds();
 	uint32_t heard = __atomic_load_n(&command->beat, __ATOMIC_RELAXED);
 	unsigned long long files = 0, now_files;
-	clock_gettime(CLOCK_MONOTONIC, &began);
 	while (!__atomic_load_n(&command->end, __ATOMIC_ACQUIRE)) {
 		syscall(SYS_futex, &command->end, 0 /* FUTEX_WAIT */, 0, &half, 0, 0);
 		uint32_t beat = __atomic_load_n(&command->beat, __ATOMIC_RELAXED);
-		clock_gettime(CLOCK_MONOTONIC, &now);
 		if (beat != heard) {
 			heard = beat;
-			began = now;
-		} else if (now.tv_sec - began.tv_sec > most) {
+			began = seconds();
+		} else if (seconds() - began > most) {
 			return;
 		}
+		if (seconds() > again)
+			again = ask_allocator(&command->later);
 		// The first time again: a thread may have been about to fill in a slot, and have written over the change.
 		dl_iterate_phdr(count_files, &now_files);
 		if (now_files != files)
@@ -336,7 +354,6 @@ static void find_behind(void) {
 static void (*begin)(void);
 
 static void *run(void *unused) {
-	int header;
 	find_behind();
 	begin();
 	prctl(PR_SET_NAME, "cheap record");
@@ -345,13 +362,13 @@ static void *run(void *unused) {
 		return 0;
 	}
 	cmem_unseen_start();
-	int64_t in_use = cmem_allocator_in_use(&header); // -1: it does not say
-	command->before = in_use > 0 ? in_use : 0;
+	double again = ask_allocator(&command->before);
 	find_functions();
 	for (int i = 0; i < 100 && change_on() == 0; i++)
 		;
 	set_state(attached_now);
-	wait_for_end();
+	wait_for_end(again);
+	ask_allocator(&command->later);
 	change_off();
 	cmem_memory_end();
 	set_state(attached_ended);

@@ -171,7 +171,8 @@ struct header {
 		uint32_t state;      // the library: attached_now, attached_ended
 		uint32_t end;        // the command: the end is wanted
 		uint32_t beat;       // the command adds 1 while it lives
-		uint64_t before;     // bytes that were in use, as mallinfo2 says
+		uint64_t before;     // bytes that were in use, as the allocator says
+		uint64_t later;      // likewise, at most some seconds ago
 		uint64_t slots;      // that were changed
 		uint64_t slots_left; // that could not be changed back
 	} attached;              // see attach.c

@@ -15,6 +15,8 @@ const (
 	mostPlaces  = 7 // with the others
 
 	leastMoments = 2 // in each quarter of the time
+
+	certain = 1.645 // standard deviations, for a certainty of 95 %
 )
 
 // Rank sets the places: those that have grown until the end, by how much, and then others, by what they have in use. One
@@ -29,9 +31,13 @@ func (r *Recording) Rank(all []Place, every int64) (sentence string, by int64) {
 		if !ok || p.Bytes < r.inUse()/100 {
 			continue
 		}
+		off := p.deviation(2*p.Bytes-more, every)
+		if r.Renewed > 0 && float64(more) < float64(r.Renewed)+certain*off {
+			continue
+		}
 		growing, p.more = growing+1, more
 		p.Grew = "by " + figure.Bytes(float64(more))
-		if off := p.deviation(2*p.Bytes-more, every); off >= 1 {
+		if off >= 1 {
 			p.Grew += " ± " + figure.Bytes(off)
 		}
 		if since > r.Moments[len(r.Moments)-1].At/6 {
@@ -188,8 +194,7 @@ func Grew(at []int64, moments []Moment, every int64) (since time.Duration, by in
 			last, lasts = last+b, lasts+1
 		}
 	}
-	mean := last / lasts  // the end is one of them
-	const certain = 1.645 // standard deviations
+	mean := last / lasts // the end is one of them
 	if end <= later || mean <= half || float64(end-half-every) < certain*math.Sqrt(float64(every)*float64(end+half)) {
 		return 0, 0, false
 	}

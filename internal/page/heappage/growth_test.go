@@ -131,6 +131,17 @@ func TestRank(t *testing.T) {
 	if page := written(t, r); r.Places[1].Name != "f f.go:9" || !strings.Contains(page, `data-find="f" title="its flame graph"><code>… f.go:9</code>`) {
 		t.Errorf("the lines of a function are not together: %+v", r.Places)
 	}
+	for renewed, want := range map[int64]string{
+		20:  "C memory grew until the end at f f.go:1, by 128 MiB from the start on, and less at 1 other place",
+		64:  "C memory grew until the end at f f.go:1, by 128 MiB from the start on",
+		128: "",
+	} {
+		r.Renewed = renewed*mib + 1
+		if got, _ := r.Rank([]Place{place("f f.go:1", func(i int) int { return 2 * i }), place("g g.go:1", func(i int) int { return i })}, 1); got != want {
+			t.Errorf("where %d MiB from before were freed: %q, want %q", renewed, got, want)
+		}
+	}
+	r.Renewed = 0
 	for blocks, off := range map[int64]string{1 << 20: " ± 5.66 MiB", 128: " ± 4.32 MiB", 64: " ± 3.16 MiB", 32: " ± 1.55 MiB", 2: ""} {
 		sampled := []Place{place("f f.go:1", func(i int) int { return i })}
 		sampled[0].Blocks = blocks

@@ -56,6 +56,10 @@ type Recording struct {
 	Points  []Point  // in the order of their times
 	Moments []Moment // in the order of their times; the last one is the end
 	Stacks  []Stack
+
+	// Renewed is how many bytes were freed that are of no stack, as they were allocated before the recording began. Growth
+	// of no more than that may be a full cache that renews itself.
+	Renewed int64
 }
 
 // A Place is a line of the program that has bytes in use.

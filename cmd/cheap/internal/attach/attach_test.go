@@ -402,6 +402,11 @@ func TestEstimate(t *testing.T) {
 		if c.Frees < 1000 {
 			t.Errorf("%d frees, want those of 1,000 blocks from before", c.Frees)
 		}
+		_, err = file.Detach(time.Minute)
+		testcall.Must(t, err)
+		if freed := file.FreedBefore(c.Held); freed < least-least/10 || freed > least+least/10 {
+			t.Errorf("%d bytes of those in use before were freed, want about %d", freed, least)
+		}
 		end(t, file)
 		p.end(t)
 	}

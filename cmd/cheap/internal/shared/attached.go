@@ -117,8 +117,18 @@ func (f *File) Detach(limit time.Duration) (left uint64, err error) {
 // Ended reports whether the library has put the slots back.
 func (f *File) Ended() bool { return atomic.LoadUint32(&f.header().attached.state) == attachedEnded }
 
-// Before returns the bytes that malloc of glibc had in use before; 0 with another one.
+// Before returns the bytes that the allocator had in use before; 0 if it does not say.
 func (f *File) Before() int64 { return int64(f.header().attached.before) }
+
+// FreedBefore returns how many of those were freed in the last seconds or before; 0 if that is not known.
+func (f *File) FreedBefore(held int64) int64 {
+	a := &f.header().attached
+	later := int64(atomic.LoadUint64(&a.later))
+	if a.before == 0 || later == 0 {
+		return 0
+	}
+	return max(0, int64(a.before)+held-later)
+}
 
 // Slots returns how many slots were changed.
 func (f *File) Slots() int { return int(f.header().attached.slots) }

@@ -34,8 +34,8 @@ type header struct {
 
 // An attached is struct attached of cmem/source/internal.h.
 type attached struct {
-	wanted, state, end, beat uint32
-	before, slots, slotsLeft uint64
+	wanted, state, end, beat        uint32
+	before, later, slots, slotsLeft uint64
 }
 
 // The fields are struct fields of cmem/source/internal.h: where variables lie, and the fields of records.
