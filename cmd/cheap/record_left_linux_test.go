@@ -16,9 +16,8 @@ import (
 )
 
 // TestRecordKilled kills a run, and another one lives. A third one writes the profile of the first, and removes what it has
-// left, and nothing else.
+// left, and nothing else. It does not run beside other tests, as theirs would write that profile, too.
 func TestRecordKilled(t *testing.T) {
-	t.Parallel()
 	temporary := t.TempDir()
 	for _, name := range []string{"cheap-record-20260101", "cheap-record-notes"} { // of the user
 		testcall.Must(t, os.Mkdir(filepath.Join(temporary, name), 0o700))

@@ -99,7 +99,7 @@ void cmem_preload_begin(struct header *h, const char *off) {
 	}
 	strncpy(h->off, off, sizeof h->off - 1);
 	memcpy(h->magic, "cheapmem", 8);
-	h->version = 1;
+	h->version = 2;
 	if (!cmem_late)
 		hide();
 	if (trace && *off == 0 && !cmem_trace_begin(cmem_trace_events, cmem_trace_patience))

@@ -175,7 +175,7 @@ func (f *File) header() *header { return (*header)(unsafe.Pointer(unsafe.SliceDa
 // Started reports whether the library has begun. Before that, no other method may be called.
 func (f *File) Started() bool {
 	h := f.header()
-	return atomic.LoadUint64(&h.started) != 0 && string(h.magic[:]) == "cheapmem" && h.version == 1
+	return atomic.LoadUint64(&h.started) != 0 && string(h.magic[:]) == "cheapmem" && h.version == 2
 }
 
 // Off says in a sentence why the library counts nothing, or "".
