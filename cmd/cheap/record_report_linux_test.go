@@ -50,7 +50,7 @@ int main(void) {
 }
 `, "-O1")
 	r := record(t, "-rate", "1", program)
-	if want := "\n  at the end  684 KiB in use, for which malloc has taken 3.05 MiB: the blocks are small\n"; r.code != 0 || !strings.Contains(r.stderr, want) {
+	if want := "\n  at the end  684 KiB in use, for which malloc has taken 3.05 MiB: the blocks are small, by place:\n"; r.code != 0 || !strings.Contains(r.stderr, want) {
 		t.Errorf("code %d, no %s in\n%s", r.code, want, r.stderr)
 	}
 }
