@@ -1,5 +1,9 @@
 package escapes
 
+// static void *kept;
+// static void keep_it(void *p) { kept = p; }
+import "C"
+
 import (
 	"unsafe"
 
@@ -50,6 +54,7 @@ func good(m *own.Mem[point], o *own.Handle[unsafe.Pointer], b *own.Bytes) (sum i
 		local.x++
 	})
 	o.Use(func(r unsafe.Pointer) { sum += *(*int)(r) })
+	o.Use(func(r unsafe.Pointer) { C.keep_it(r) })
 	var text string
 	var data []byte
 	b.Use(func(bytes []byte) {
