@@ -92,9 +92,13 @@ func (c *checker) storesObject(name string, i int, v *types.Var) bool {
 	return f.Outside[i] || f.Keeps[i] && (pointer || isHandle(v))
 }
 
-// saysKept reports whether a comment says that a function of C keeps what it is given of Go: a variable may be meant for its value.
+// saysKept reports whether a comment says that a function of C keeps what it is given of Go, and its body, if it is seen, does not say
+// otherwise: a variable may be meant for its value.
 func (c *checker) saysKept(name string, i int, v *types.Var) bool {
 	d := c.pkg.Declared(name)
+	if f, ok := c.pkg.Defined(name); ok && !(i < len(f.Keeps) && f.Keeps[i]) {
+		return false
+	}
 	switch v.Type().Underlying().(type) {
 	case *types.Slice, *types.Pointer:
 	default:

@@ -7,6 +7,8 @@ package defined
 #include "beside.h"
 
 typedef char gchar;
+// list holds an address for each.
+static void fill(char **list, int n) { list[0] = NULL; }
 typedef void (*freer)(void *);
 static void bind(char *s, freer f) {}
 
@@ -244,4 +246,10 @@ func lost() {
 func deleted() {
 	i := NewItem()
 	C.item_delete(i.p)
+}
+
+func filled() *C.char {
+	list := []*C.char{nil}
+	C.fill((**C.char)(unsafe.Pointer(&list[0])), 1)
+	return list[0]
 }
