@@ -12,10 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"go/types"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -76,9 +78,29 @@ func run(pass *analysis.Pass) (any, error) {
 	}
 	if p.Cgo {
 		p.readC()
-		p.readOther(pass.OtherFiles, pass.ReadFile)
+		others, read := pass.OtherFiles, pass.ReadFile
+		if p.Types != p.original { // go vet does not name the files that cgo has had compiled
+			others, read = p.beside(), os.ReadFile
+		}
+		p.readOther(others, read)
 	}
 	return p, nil
+}
+
+// beside returns the files in the folder of the package that belong to it on this system.
+func (p *Package) beside() (names []string) {
+	for _, f := range p.Files {
+		if dir := filepath.Dir(p.Fset.File(f.FileStart).Name()); importsC(f) {
+			list, _ := os.ReadDir(dir)
+			for _, e := range list {
+				if ok, _ := build.Default.MatchFile(dir, e.Name()); ok {
+					names = append(names, filepath.Join(dir, e.Name()))
+				}
+			}
+			break
+		}
+	}
+	return names
 }
 
 // recheck parses the files before cgo, and checks the types of the whole package again.
