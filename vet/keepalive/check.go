@@ -48,7 +48,7 @@ func (c *checker) check(u *uses.Unit) {
 		if _, ok := u.Parent(call).(*ast.DeferStmt); ok {
 			return
 		}
-		if c.finals[u.Obj] && c.pkg.Releases(name) {
+		if c.finals[u.Obj] && (c.pkg.Releases(name) || !u.Obj.Exported() && len(c.callers[u.Obj]) == 0) {
 			return // the finalizer itself
 		}
 		if castName.MatchString(name) && len(call.Args) == 1 {

@@ -18,9 +18,8 @@
 // runtime.KeepAlive behind the call, or a deferred one.
 //
 // It says nothing if the value is used later, on any path, if a deferred call refers to it, if it
-// was stored, if the field that its finalizer frees was set to nil before, or if all callers of an
-// unexported function use it behind the call. A function with
-// the line
+// was stored, if its finalizer looks only at other fields, or at one that was set to nil before, or
+// if all callers of an unexported function use it behind the call. A function with the line
 //
 //	//cheapvet:kept
 //

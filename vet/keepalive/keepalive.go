@@ -5,6 +5,7 @@ import (
 	"errors"
 	"go/ast"
 	"go/types"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -71,9 +72,10 @@ type checker struct {
 	pointers  map[*types.Var]bool // fields that are pointers of C
 	handles   map[*types.Var]bool // fields that are owners of package own
 	callers   map[*types.Func][]site
-	values    map[*types.Func]bool // functions that are used as values
-	finals    map[*types.Func]bool // finalizers
-	finalLits map[ast.Node]bool    // the same, as literals
+	values    map[*types.Func]bool  // functions that are used as values
+	spared    map[types.Object]bool // fields of owners that no finalizer looks at
+	finals    map[*types.Func]bool  // finalizers
+	finalLits map[ast.Node]bool     // the same, as literals
 	findings  []finding
 }
 
@@ -89,7 +91,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{},
+		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{}, spared: map[types.Object]bool{},
 		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{},
 	}
 	c.findFields()
@@ -165,6 +167,8 @@ func (c *checker) isCPointer(e ast.Expr) bool {
 
 // findOwners finds the types whose values have finalizers or cleanups.
 func (c *checker) findOwners() {
+	touched := map[types.Object]bool{}
+	defer func() { maps.DeleteFunc(c.spared, func(v types.Object, _ bool) bool { return touched[v] }) }()
 	for _, call := range register.Calls(c.pkg) {
 		if final := c.pkg.Func(call.Func); final != nil {
 			c.finals[final] = true
@@ -185,6 +189,13 @@ func (c *checker) findOwners() {
 			if call.Arg != nil {
 				c.cleanups[name] = true
 			}
+			if st, ok := name.Type().Underlying().(*types.Struct); ok {
+				only := c.finalFields(call)
+				for v := range st.Fields() {
+					touched[v] = touched[v] || only == nil || only[v]
+					c.spared[v] = true
+				}
+			}
 		}
 	}
 	// An interface that an owner implements may have one.
@@ -204,6 +215,32 @@ func (c *checker) findOwners() {
 			}
 		}
 	}
+}
+
+// finalFields returns the fields of its object that a finalizer looks at, or nil if it does something else with it, or has what it frees
+// from elsewhere.
+func (c *checker) finalFields(call register.Call) map[types.Object]bool {
+	fields := map[types.Object]bool{}
+	for _, u := range c.units {
+		if u.Node != ast.Unparen(call.Func) && (u.Obj == nil || u.Obj != c.pkg.Func(call.Func)) || call.Arg != nil {
+			continue
+		}
+		params := u.Params()
+		if len(params) != 1 || params[0] == nil {
+			return nil
+		}
+		for _, id := range u.Idents(params[0]) {
+			sel, ok := c.pkg.Parent(id).(*ast.SelectorExpr)
+			if !ok || c.pkg.Func(sel) != nil {
+				return nil
+			}
+			fields[c.pkg.Info.Uses[sel.Sel]] = true
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	return fields
 }
 
 // owner reports whether values of a type, or what they point to, have finalizers or cleanups.

@@ -57,7 +57,7 @@ func (c *checker) ownerOfField(e *ast.SelectorExpr, anyOwner bool) *owned {
 		return nil
 	}
 	field := s.Obj().(*types.Var)
-	if !c.pointerField(field) {
+	if !c.pointerField(field) || c.spared[field] {
 		return nil
 	}
 	root, owner := c.root(e.X)

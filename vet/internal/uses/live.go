@@ -15,8 +15,11 @@ func (u *Unit) UsedAfter(n ast.Node, v types.Object) bool {
 		return true // not in the graph: nothing is known
 	}
 	for _, id := range u.Idents(v) {
-		// In the node itself, what comes behind n.
-		if id.Pos() >= n.End() && contains(start.block.Nodes[start.index], id) && !u.defines(start.block.Nodes[start.index], id) {
+		// In the node itself, what comes behind n, and v.f = n.
+		sel, _ := u.Parent(id).(*ast.SelectorExpr)
+		s, assigned := u.Parent(sel).(*ast.AssignStmt)
+		stored := assigned && sel.Pos() < s.TokPos && s.TokPos < n.Pos()
+		if (id.Pos() >= n.End() || stored) && contains(start.block.Nodes[start.index], id) && !u.defines(start.block.Nodes[start.index], id) {
 			return true
 		}
 	}

@@ -6,6 +6,7 @@ package a
 typedef struct { int k; } bush;
 static int bush_len(void *t) { return t != 0; }
 static int bush_two(void *t, void *h) { return t != h; }
+static void *bush_same(void *t) { return t; }
 static bush *toBush(void *t) { return t; }
 static int bush_sum(uintptr_t p, int n) { return ((char *)p)[0] + n; }
 static int bush_bytes(void *p, int n) { return ((char *)p)[0] + n; }
@@ -148,3 +149,30 @@ func newCopied(p unsafe.Pointer) Copied {
 }
 
 func (c *Copied) len() int { return int(C.bush_len(c.ptr)) }
+
+// A Noted has a finalizer that frees the note alone.
+type Noted struct{ ptr, note unsafe.Pointer } // want Noted:"owner"
+
+func newNoted(p unsafe.Pointer) *Noted {
+	n := &Noted{p, p}
+	runtime.SetFinalizer(n, func(n *Noted) { C.bush_len(n.note) })
+	return n
+}
+
+func (n *Noted) len() int { return int(C.bush_len(n.ptr)) }
+
+// The field that gets the result is used behind the call.
+func (n *Noted) renew() { n.note = C.bush_same(n.note) }
+
+func (n *Noted) noted() int { return int(C.bush_len(n.note)) } // want `n may be collected while C.bush_len uses what it owns`
+
+// Only the collector calls it.
+func finalize(t *Twig) {
+	if C.bush_len(t.ptr) > 0 {
+		runtime.SetFinalizer(t, finalize)
+		C.bush_two(t.ptr, nil)
+	}
+}
+
+// A Twig has a finalizer that does not release it.
+type Twig struct{ ptr unsafe.Pointer } // want Twig:"owner"
