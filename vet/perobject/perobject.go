@@ -54,8 +54,11 @@ type checker struct {
 	*analysis.Pass
 	pkg    *source.Package
 	bodies map[*types.Func]*ast.BlockStmt
-	known  map[*types.Func]string
+	known  map[*types.Func]string // with other for functions that release something else as well
 }
+
+// other stands for what is not of C, and underway for a function whose body is being looked at.
+const other, underway = "-", "?"
 
 func run(pass *analysis.Pass, pkg *source.Package) {
 	c := &checker{Pass: pass, pkg: pkg, bodies: map[*types.Func]*ast.BlockStmt{}, known: map[*types.Func]string{}}
@@ -81,7 +84,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		} else {
 			name = pkg.C(call.Func)
 		}
-		if name == "" {
+		if name == "" || name == other {
 			continue
 		}
 		kind := "finalizer"
@@ -93,7 +96,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	if pkg.Cgo {
 		for f := range c.bodies {
 			if obj := pkg.Object(f); obj != nil && f.Exported() {
-				if name := c.function(f); name != "" {
+				if name := c.function(f); name != "" && name != other {
 					pass.ExportObjectFact(obj, &Releases{name})
 				}
 			}
@@ -101,8 +104,8 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 }
 
-// function returns the name of the function of C that a function calls to release something, or
-// the empty string.
+// function returns the name of the function of C that a function calls to release something, other if it releases something else as
+// well, or the empty string.
 func (c *checker) function(f *types.Func) string {
 	body, ok := c.bodies[f]
 	if !ok {
@@ -115,7 +118,7 @@ func (c *checker) function(f *types.Func) string {
 	if name, ok := c.known[f]; ok {
 		return name
 	}
-	c.known[f] = "" // what a recursive call finds
+	c.known[f] = underway // what a recursive call finds
 	c.known[f] = c.body(body)
 	return c.known[f]
 }
@@ -124,15 +127,22 @@ func (c *checker) body(body *ast.BlockStmt) string {
 	name := ""
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		if !ok || name != "" {
-			return name == ""
+		if !ok || name == other {
+			return name != other
 		}
-		if cname := c.pkg.C(call.Fun); cname != "" {
-			if c.pkg.Releases(cname) {
-				name = cname
+		by := c.pkg.C(call.Fun)
+		if f := c.pkg.Callee(call); by != "" && !c.pkg.Releases(by) {
+			by = ""
+		} else if f != nil {
+			switch by = c.function(f); {
+			case by == underway:
+				by = ""
+			case by == "" && c.pkg.Releases(f.Name()) && !analyzer.Declares("runtime", f):
+				by = other
 			}
-		} else if f := c.pkg.Callee(call); f != nil {
-			name = c.function(f)
+		}
+		if name == "" || by == other {
+			name = by
 		}
 		return true
 	})

@@ -40,4 +40,28 @@ func silent(m *Image, f *os.File) {
 	runtime.SetFinalizer(f, (*os.File).Close)
 	runtime.SetFinalizer(m, func(m *Image) { m.Len() })
 	runtime.AddCleanup(m, func(int) { println("gone") }, 1)
+	runtime.SetFinalizer(m, func(m *Image) { m.Free(); f.Close() })
+	runtime.SetFinalizer(m, func(m *Image) { pd.release(); m.Free() })
 }
+
+// A Tree has others.
+type Tree struct {
+	p    *C.image
+	kids []*Tree
+}
+
+// Free frees them.
+func (t *Tree) Free() { // want Free:"releases by C.image_free"
+	for _, k := range t.kids {
+		k.Free()
+	}
+	C.image_free(t.p)
+}
+
+func tree(t *Tree) { runtime.SetFinalizer(t, (*Tree).Free) } // want `a finalizer for each object`
+
+type polled struct{ n int }
+
+func (p *polled) release() { p.n = 0 }
+
+var pd polled
