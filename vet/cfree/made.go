@@ -36,7 +36,9 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			}
 		case name == "" || c.pkg.IsConversion(call) || c.pkg.Releases(name):
 		default:
-			if !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" {
+			f, _ := c.pkg.Defined(name)
+			same := !f.Calls && slices.Contains(f.Returns, true) // as a cast
+			if !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" && !same {
 				c.checkMade(u, call, "C."+name)
 			}
 			for _, arg := range call.Args {

@@ -40,6 +40,7 @@ type Search struct {
 	To ast.Node
 
 	status map[types.Object]bool // with Made
+	fields []string              // the texts of fields that the call sets, with Made
 }
 
 // A state is where a search is. Err is not known to be nil once it was assigned to.
@@ -76,7 +77,7 @@ func (u *Unit) Find(s Search) ast.Node {
 	}
 	known := u.conditions(s.From)
 	if call, ok := s.From.(*ast.CallExpr); s.Made && ok {
-		s.status = u.status(call, s)
+		s.status, s.fields = u.status(call, s)
 	}
 	seen := map[state]bool{}
 	var walk func(b *cfg.Block, from int, err bool) ast.Node
@@ -90,6 +91,9 @@ func (u *Unit) Find(s Search) ast.Node {
 				return n
 			}
 			if ret, ok := b.Nodes[i].(*ast.ReturnStmt); ok && s.To == nil {
+				if err && s.Made && u.ReturnsError(ret) && u.mentionsAny(ret, s.status) {
+					return nil // the error that the call has given
+				}
 				return ret
 			}
 			if e, ok := b.Nodes[i].(*ast.ExprStmt); ok && s.To == nil && len(b.Succs) == 0 && u.has(e, "panic") && u.has(u.Body, "recover") {
@@ -414,28 +418,46 @@ func isZero(e ast.Expr) bool {
 
 // status returns the variables that say whether the call of C that a search begins with has failed: those that get its results, that it
 // is given the addresses of, and that get something made of these.
-func (u *Unit) status(call *ast.CallExpr, s Search) map[types.Object]bool {
-	set := map[types.Object]bool{}
+func (u *Unit) status(call *ast.CallExpr, s Search) (set map[types.Object]bool, fields []string) {
+	set = map[types.Object]bool{}
 	add := func(e ast.Expr) {
+		if sel, ok := ast.Unparen(e).(*ast.SelectorExpr); ok {
+			fields, e = append(fields, types.ExprString(sel)), sel.X
+		}
 		if v, ok := u.ObjectOf(e).(*types.Var); ok && !s.Nil[v] {
 			set[v] = true
 		}
 	}
 	for _, arg := range call.Args {
+		if values := u.Values(u.Variable(arg)); len(values) == 1 { // p := unsafe.Pointer(&status)
+			arg = values[0]
+		}
 		if addr, ok := u.Bare(arg).(*ast.UnaryExpr); ok && addr.Op == token.AND {
 			add(addr.X)
 		}
 	}
 	for range 2 {
 		u.Own(func(n ast.Node) {
-			if a, ok := n.(*ast.AssignStmt); ok && len(a.Rhs) == 1 && a.Pos() >= u.Statement(call).Pos() && (u.Within(call, a) || u.mentionsAny(a.Rhs[0], set)) {
-				for _, lhs := range a.Lhs {
-					add(lhs)
+			of := func(value ast.Expr) bool {
+				return n.Pos() >= u.Statement(call).Pos() && (u.Within(call, n) || u.mentionsAny(value, set))
+			}
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				if len(n.Rhs) == 1 && of(n.Rhs[0]) {
+					for _, lhs := range n.Lhs {
+						add(lhs)
+					}
+				}
+			case *ast.ValueSpec:
+				if len(n.Values) == 1 && of(n.Values[0]) {
+					for _, name := range n.Names {
+						add(name)
+					}
 				}
 			}
 		})
 	}
-	return set
+	return set, fields
 }
 
 func (u *Unit) mentionsAny(n ast.Node, set map[types.Object]bool) bool {
@@ -452,7 +474,11 @@ func (u *Unit) mentionsAny(n ast.Node, set map[types.Object]bool) bool {
 func (u *Unit) releasesAny(n ast.Node, set map[types.Object]bool) (released, used bool) {
 	for part := range ast.Preorder(n) {
 		if id, ok := part.(*ast.Ident); ok && set[u.Info.ObjectOf(id)] {
-			call, ok := u.Parent(u.Dressed(id)).(*ast.CallExpr)
+			e := u.Dressed(id)
+			if addr, ok := u.Parent(e).(*ast.UnaryExpr); ok {
+				e = u.Dressed(addr)
+			}
+			call, ok := u.Parent(e).(*ast.CallExpr)
 			ends := ok && u.Releases(u.C(call.Fun))
 			released, used = released || ends, used || !ends
 		}
@@ -479,7 +505,11 @@ func (u *Unit) isLeaf(e ast.Expr) bool {
 }
 
 // isStatus reports whether an expression has the result of the call that a search begins with, or what says whether it has failed.
+// A field that the call sets says so where it is compared with something other than nil.
 func (u *Unit) isStatus(e ast.Expr, s Search) bool {
+	if c, ok := ast.Unparen(e).(*ast.BinaryExpr); ok && !isNil(c.Y) && slices.Contains(s.fields, types.ExprString(u.Bare(c.X))) {
+		return true
+	}
 	return u.Within(s.From, e) || u.mentionsAny(e, s.status)
 }
 
@@ -520,6 +550,7 @@ func (u *Unit) failed(e ast.Expr, s Search) (failed, known bool) {
 			not = !not
 		case *ast.IfStmt:
 			last := len(p.Body.List) - 1
+			released, used := u.releasesAny(p.Body, s.Nil)
 			if n != p.Cond || last < 0 {
 				return false, false
 			}
@@ -527,9 +558,8 @@ func (u *Unit) failed(e ast.Expr, s Search) (failed, known bool) {
 			case *ast.ReturnStmt:
 				return (!u.mentionsAny(end, s.Nil) || u.ReturnsError(end)) != not, true
 			case *ast.BranchStmt:
-				return !not, true
+				return !not, !released
 			}
-			released, used := u.releasesAny(p.Body, s.Nil)
 			return !used != not, released || used
 		default:
 			return false, false

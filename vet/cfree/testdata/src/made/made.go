@@ -8,8 +8,8 @@ int reader_open(const char *path, reader **out);
 int reader_seek(reader *r, int at);
 void reader_close(reader *r);
 char *reader_last(reader *r);
-int reader_load(reader *r, char **message);
-static char *kept;
+int reader_load(reader *r, char **message); int reader_number(int *status); void reader_delete(int n);
+static char *kept; static char *same(void *p) { return (char *)p; }
 static void keep(char *p) { kept = p; }
 */
 import "C"
@@ -132,4 +132,97 @@ func byValue(r *C.reader) value {
 	v := value{r}
 	runtime.SetFinalizer(&v, func(v *value) { C.reader_close(v.r) }) // want `the object is v, which is collected when the function has returned a copy of it`
 	return v
+}
+
+// What says that C has failed: a number of Go, a field, the address of a number in a variable, a type of Go, or the error itself.
+var noNumber = C.reader_number(nil)
+
+type code int
+
+func (c code) good() bool { return c == 0 }
+
+type numbered struct {
+	n, status C.int
+	r         *C.reader
+}
+
+func (o *numbered) Close() { // want Close:"releases" Close:"params\\[0\\]"
+	C.reader_close(o.r)
+	C.reader_delete(o.n)
+}
+
+func number() (*numbered, error) {
+	o := new(numbered)
+	if o.n = C.reader_number(nil); o.n == noNumber {
+		return nil, errSeek
+	}
+	return o, nil
+}
+
+func byAddress() (*numbered, error) {
+	o := new(numbered)
+	var status int
+	p := unsafe.Pointer(&status)
+	o.n = C.reader_number((*C.int)(p))
+	if status != int(noNumber) {
+		return nil, errSeek
+	}
+	return o, nil
+}
+
+func ofField(path *C.char) (*numbered, error) {
+	o := new(numbered)
+	o.status = C.reader_open(path, &o.r)
+	if o.status != noNumber {
+		return nil, errSeek
+	}
+	return o, nil
+}
+
+func byType(path *C.char) (*numbered, error) {
+	o := new(numbered)
+	var res = C.reader_open(path, &o.r)
+	if c := code(res); !c.good() {
+		return nil, errSeek
+	}
+	return o, nil
+}
+
+func again(path *C.char) error {
+	for {
+		var r *C.reader
+		status := C.reader_open(path, &r)
+		if status == 0 {
+			C.reader_close(r)
+			continue
+		} else if status != -11 {
+			break
+		}
+		if C.reader_seek(nil, 0) < 0 {
+			return errSeek
+		}
+	}
+	var r *C.reader
+	for i := range 3 {
+		status := C.reader_open(path, &r)
+		if status == 0 {
+			break
+		}
+		if status == -11 && i < 2 {
+			continue
+		}
+		return fmt.Errorf("status %d", int(status))
+	}
+	C.reader_close(r)
+	return nil
+}
+
+// A function of C that returns its argument makes nothing.
+func sameAs(b []byte) error {
+	p := C.same(unsafe.Pointer(&b))
+	if C.reader_load(nil, &p) != 0 {
+		return errSeek
+	}
+	C.free(unsafe.Pointer(p))
+	return nil
 }
