@@ -156,7 +156,7 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 // takes reports whether a call of C takes an argument over: its comment or its definition says so, or it is given C.free for it.
 func (c *checker) takes(call *ast.CallExpr, name string, i int) bool {
 	f, _ := c.pkg.Defined(name)
-	return i < len(f.Takes) && f.Takes[i] || c.pkg.Declared(name).Takes(i) || i > 0 && slices.ContainsFunc(call.Args[i:], func(arg ast.Expr) bool { return c.pkg.C(c.pkg.Bare(arg)) == "free" })
+	return i < len(f.Takes) && f.Takes[i] || c.pkg.Declared(name).TakesAlways(i) || i > 0 && slices.ContainsFunc(call.Args[i:], func(arg ast.Expr) bool { return c.pkg.C(c.pkg.Bare(arg)) == "free" })
 }
 
 // ends returns the function that a call frees its argument with, and the argument. The function may be one of Go that does nothing

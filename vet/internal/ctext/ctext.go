@@ -82,6 +82,7 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 	}
 	for i, d := range defs {
 		b := f.body(d, depth)
+		b.name = name
 		fn := Func{Allocates: b.allocates(d)}
 		for _, p := range parameters(d.params) {
 			frees, keeps, returns, takes := b.fate(p)
@@ -152,6 +153,7 @@ func parameters(text string) (names []string) {
 // A body has the tokens of a function, without the outer braces.
 type body struct {
 	*Functions
+	name   string
 	tokens []string
 	params []string
 	plus   bool
@@ -498,7 +500,7 @@ func (b *body) allocation(e []string) bool {
 			}
 		}
 	}
-	if allocators[e[0]] {
+	if allocators[e[0]] || e[0] == b.name { // what the function itself returns, or in C++ another one of that name
 		return true
 	}
 	fn, ok := b.Functions.at(e[0], b.depth-1)

@@ -20,6 +20,8 @@ func TestFunc(t *testing.T) {
 		{`char *f(const char *s) { /* free(s); */ return strdup(s); } // return s;`, "allocates"},
 		{`char *f(const char *s) { return strcmp(s, "a") ? NULL : strdup(s); }`, "allocates"},
 
+		{`const char *f(int n) { return n ? f(text(n)) : NULL; } const char *f(text t) { return strdup(t.s); }`, "allocates"},
+
 		{`char *f(const char *s) { return *s ? strdup(s) : "none"; }`, ""},
 		{`char *f(struct list *l) { char *p = malloc(9); l->first = p; return p; }`, ""},
 		{`char *f(void) { char *p = malloc(9); list_add(&all, p); return p; }`, ""},

@@ -310,6 +310,13 @@ func (d *Declaration) MadeAt() int {
 	return index
 }
 
+var underFlag = regexp.MustCompile(`\b[Ii]f [A-Z][A-Z0-9]*_[A-Z0-9_]+\b`)
+
+// TakesAlways is the same as Takes if the comment does not speak of a flag.
+func (d *Declaration) TakesAlways(index int) bool {
+	return d.Takes(index) && !underFlag.MatchString(d.given)
+}
+
 // Takes and Keeps report whether the comment says that the function takes over the memory that a parameter points to, or keeps it.
 func (d *Declaration) Takes(index int) bool { return d.says(takes, index) }
 

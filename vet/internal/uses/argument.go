@@ -84,8 +84,8 @@ var releaseName = regexp.MustCompile(`(?i)(free|destroy|dealloc|dispose|release)
 // besideRelease reports whether another argument of a call names a function that releases: it is to release what it gets with it.
 func (u *Unit) besideRelease(call *ast.CallExpr, arg ast.Node) bool {
 	return slices.ContainsFunc(call.Args, func(e ast.Expr) bool {
-		id, ok := ast.Unparen(e).(*ast.Ident)
-		if sel, is := ast.Unparen(e).(*ast.SelectorExpr); is {
+		id, ok := u.Bare(e).(*ast.Ident)
+		if sel, is := u.Bare(e).(*ast.SelectorExpr); is {
 			id, ok = sel.Sel, true
 		}
 		return ok && e != arg && releaseName.MatchString(id.Name)

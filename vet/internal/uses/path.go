@@ -307,6 +307,9 @@ func (u *Unit) learnValues(n ast.Node, known map[string]bool) {
 			constant := u.Info.Types[s.Rhs[i]].Value != nil || u.C(s.Rhs[i]) != ""
 			if v != nil && constant && u.Local(v) && u.settled(v, s, outer) {
 				known[types.ExprString(lhs)+" == "+types.ExprString(s.Rhs[i])] = true
+				if value := types.ExprString(s.Rhs[i]); value == "true" || value == "false" {
+					known[v.Name()] = value == "true"
+				}
 			}
 		}
 	}

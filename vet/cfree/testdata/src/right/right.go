@@ -17,6 +17,9 @@ void put_back(char *text);
 char *append_text(char *buffer, const char *text);
 void text_of(box *b, char **text);
 box *box_of(void *definition);
+void free_data(void *data);
+unsigned intern_static_string(const char *text);
+box *gsk_debug_node_new(box *child, char *text);
 */
 import "C"
 
@@ -222,4 +225,31 @@ func early(b *C.box) {
 	defer func() { C.free(unsafe.Pointer(q)) }()
 	C.text_of(b, &p)
 	C.text_of(b, &q)
+}
+
+// A function of Go gives the memory to C with what releases it.
+func withRelease(s string) {
+	whenDone(1, C.release(C.free_data), unsafe.Pointer(C.CString(s)))
+}
+
+// Names say that C keeps a string for ever, or takes it over.
+func byName(s string) {
+	C.intern_static_string(C.CString(s))
+	C.gsk_debug_node_new(nil, C.CString(s))
+}
+
+// There is a copy only where copied is true.
+func correlated(b *C.box, has, text bool) {
+	var format *C.char
+	copied := false
+	if has {
+		copied = true
+		if text {
+			format = C.CString("format")
+		}
+	}
+	if copied {
+		C.say(format)
+		C.free(unsafe.Pointer(format))
+	}
 }

@@ -6,8 +6,8 @@ package twice
 typedef struct node node;
 void node_free(node *n);
 node *node_new(void);
-void node_unref(node *n);
-int delete(const char *name);
+void node_unref(node *n); int delete(const char *name);
+int set_text(node *n, char *text, int flags); // If NODE_NO_COPY is set, text will be freed on error.
 */
 import "C"
 
@@ -241,4 +241,10 @@ func inALiteral(s string, run func(func())) {
 	c := C.CString(s)
 	defer free(c)
 	run(func() { use(c) })
+}
+
+func byFlag(n *C.node, s string) {
+	c := C.CString(s)
+	defer C.free(unsafe.Pointer(c))
+	C.set_text(n, c, 0)
 }
