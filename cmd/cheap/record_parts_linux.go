@@ -54,7 +54,7 @@ const (
 	partsAtFirst, partsFirst = time.Second, 10 * time.Millisecond
 
 	// Reading the list of mappings may take one part in partsShare of the time of a processor.
-	partsShare = 20
+	partsShare = 10
 
 	// partsApart is how far looks are from each other, if nothing else asks for one.
 	partsApart = 2 * time.Second
@@ -262,7 +262,7 @@ func (p *parts) verdict(g grew) (v resident.Verdict, ok bool) {
 		v.Sentence += ", the most by " + g.mapped
 	case v.About == resident.AboutMappingGrows:
 		v.Sentence += "; no call of mmap of the C library has mapped it: Go code has (syscall.Mmap), or a library by system calls of its own"
-	case !v.Fault && known && live > leastUnseen && live > p.atLast/2 && (early || live > seen+seen/4):
+	case !v.Fault && known && live+2*deviation > leastUnseen && live > p.atLast/2 && (early || live > seen+seen/4):
 		v = resident.Verdict{About: resident.AboutNothing, Sentence: fmt.Sprintf("C had %s ± %s in use at the end", byteCount(live), byteCount(deviation)), Bytes: live, Do: "see the profile of module cmem: what is kept until the end on purpose is not forgotten"}
 		if g.most != "" {
 			v.Sentence += ", the most from " + g.most
