@@ -99,7 +99,7 @@ func TestPartsEarly(t *testing.T) {
 		want, line string
 	}{
 		{50 * time.Millisecond, 20, "C had 20.0 MiB ± 1.00 MiB in use at the end, the most from main.short; the program ended too early to tell whether it grows", ""},
-		{50 * time.Millisecond, 15, "C had 15.0 MiB ± 1.00 MiB in use at the end, ", ""}, // may be 17
+		{50 * time.Millisecond, 15, "C had 15.0 MiB ± 1.00 MiB in use at the end, ", ""},               // may be 17
 		{time.Minute, 20, "nothing stands out; of 17.0 MiB the most, ", "resident 17.0 MiB at most; "}, // pages that C has not touched
 		{time.Minute, 60, "C had 60.0 MiB ± 1.00 MiB in use at the end, the most from main.short; 41.0 MiB more than at the last look, at 1m0s: the program ended too early after that to tell whether it grows", "resident not known: "},
 	} {
