@@ -137,7 +137,7 @@ func (c *checker) body(body *ast.BlockStmt) string {
 			switch by = c.function(f); {
 			case by == underway:
 				by = ""
-			case by == "" && c.pkg.Releases(f.Name()) && !analyzer.Declares("runtime", f):
+			case by == "" && c.pkg.Releases(f.Name()) && !analyzer.Declares("runtime", f) && !c.callsC(f):
 				by = other
 			}
 		}
@@ -147,4 +147,16 @@ func (c *checker) body(body *ast.BlockStmt) string {
 		return true
 	})
 	return name
+}
+
+// callsC reports whether the body of a function calls C, so that what it releases by its name is of C, perhaps.
+func (c *checker) callsC(f *types.Func) bool {
+	if body := c.bodies[f]; body != nil {
+		for n := range ast.Preorder(body) {
+			if call, ok := n.(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" {
+				return true
+			}
+		}
+	}
+	return false
 }

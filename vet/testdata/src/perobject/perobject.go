@@ -56,7 +56,10 @@ func (t *Tree) Free() { // want Free:"releases by C.image_free"
 		k.Free()
 	}
 	C.image_free(t.p)
+	t.unref()
 }
+
+func (t *Tree) unref() { C.image_len(t.p) }
 
 func tree(t *Tree) { runtime.SetFinalizer(t, (*Tree).Free) } // want `a finalizer for each object`
 
