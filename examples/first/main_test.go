@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/own"
 )
 
@@ -51,13 +50,17 @@ func TestMatch(t *testing.T) {
 	texts := []string{"", "a", "ab", "aab", "xyz", "x\ny", "b a"}
 	for _, expr := range []string{"a", "^a", "b$", "^a*b$", "(ab|x.*z)", "[^a]", "^$", "a{2}"} {
 		re, err := Compile(expr)
-		testcall.Must(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, text := range texts {
 			if got, err := re.Match(text); err != nil || got != regexp.MustCompile(expr).MatchString(text) {
 				t.Errorf("%s in %q: %t, %v", expr, text, got, err)
 			}
 		}
-		testcall.Want(t, re.Close())
+		if err := re.Close(); err != nil {
+			t.Error(err)
+		}
 		if _, err := re.Match("a"); !errors.Is(err, own.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
@@ -78,13 +81,17 @@ func TestForgotten(t *testing.T) {
 	}
 	for regexps.Stats().Live > 0 {
 		runtime.GC()
-		testcall.Must(t, own.Flush(t.Context()))
+		if err := own.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if s := regexps.Stats(); s.Collected < 1000 {
 		t.Errorf("the collector released %d", s.Collected)
 	}
 	kept, err := Compile("kept")
-	testcall.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if matches, err := kept.Match("it is kept"); !matches || err != nil {
 		t.Errorf("%t, %v", matches, err)
 	}

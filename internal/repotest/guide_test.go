@@ -23,6 +23,16 @@ var demonstrations = map[string][]string{
 	"docs/porting.md": {"lab/internal/porting", "lab/internal/porting/shapes", "examples/lists/sqlite"},
 }
 
+// TestFirstIsCopied wants nothing internal in the program that README.md has its readers copy into a module of their own.
+func TestFirstIsCopied(t *testing.T) {
+	t.Parallel()
+	for name, text := range sourcesOf(t, []string{"examples/first"}) {
+		if strings.Contains(text, "/internal/") {
+			t.Errorf("%s uses an internal package", name)
+		}
+	}
+}
+
 // TestDocumentsShowWhatRuns finds each piece of code of a demonstration in a file of its packages, line by
 // line, and an output in each of their examples. So what the document shows is what the tests compile and run.
 // A whole program that no package has is compiled.
