@@ -1,6 +1,7 @@
 package heap
 
 import (
+	"sync/atomic"
 	"unsafe"
 	"weak"
 
@@ -16,7 +17,7 @@ import (
 type Local struct {
 	_ noCopy
 
-	// k is the cache, off the Go heap, or noCache. It is loaded by Local.cache and Local.enter
+	// k is the cache, off the Go heap, or noCache. It is loaded by Malloc, Free, Local.cache and Local.enter
 	// only: local_cache.go says who may write to it.
 	k *cache
 
@@ -72,13 +73,14 @@ func (l *Local) Malloc(size int) unsafe.Pointer {
 	race.Write(unsafe.Pointer(&l.lastUnit))
 	if uint(size) <= sizeclass.MaxSize {
 		c := uintptr(sizeclass.Of(size))
-		cc := l.cache().at(c)
+		k := atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&l.k))) // here the section begins: no calls
+		cc := (*cacheClass)(unsafe.Add(k, unsafe.Offsetof(cache{}.classes)+c*cacheClassSize))
 		if p := cc.head; p != 0 && cc.takes < cc.sampleAt {
-			b := block.At(p)
+			b := (*block.Block)(unsafe.Add(unsafe.Pointer(nil), p)) // block.At
 			link := b.Link
 			// A block of a destroyed heap has no canary any more.
-			if b.Canary == block.Checksum(p, link, cc.factor) {
-				cc.head = block.NextOf(link)
+			if b.Canary == (link<<1|link>>63^uint64(p))*cc.factor { // block.Checksum
+				cc.head = uintptr(link &^ uint64(block.StateBits))
 				cc.takes++
 				b.Canary = 0
 				raceAcquire(p, block.StateOf(link))
@@ -145,9 +147,16 @@ func (l *Local) Free(ptr unsafe.Pointer) {
 	// A span of a destroyed heap has no tag.
 	if c := s.LoadTag() - l.base; c < sizeclass.Count {
 		if startsBlock(s, p) {
-			cc := l.cache().at(c)
-			if !block.At(p).IsFree(p, cc.factor) {
-				if cc.push(p) {
+			k := atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&l.k))) // here the section begins: no calls
+			cc := (*cacheClass)(unsafe.Add(k, unsafe.Offsetof(cache{}.classes)+c*cacheClassSize))
+			b := (*block.Block)(unsafe.Add(unsafe.Pointer(nil), p)) // block.At
+			link, puts := b.Link, cc.puts
+			if b.Canary^(link<<1|link>>63^uint64(p))*cc.factor > block.SortedBit { // block.IsFree
+				if puts < cc.takes { // cacheClass.push
+					link = uint64(cc.head)
+					b.Link, b.Canary = link, (link<<1|link>>63^uint64(p))*cc.factor
+					cc.puts = puts + 1
+					cc.head = p
 					return
 				}
 			}

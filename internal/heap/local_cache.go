@@ -14,14 +14,16 @@ package heap
 // Malloc and Free use the cache in a section without a safe point, from the load of k on. So the
 // world is not stopped while a goroutine is in the section, and the collector, which looks at
 // the stack of a goroutine while that is stopped, finds no Local unreachable whose goroutine is
-// there. Three directives ensure that:
+// there. Three directives ensure that, and the section calls nothing:
 //
-//	nosplit        for Malloc, Free and what they call in the section: the compiler puts no
-//	               safe point for an asynchronous preemption into such a function (allUnsafe
-//	               in cmd/compile/internal/liveness), and no check of the stack, which is the
-//	               other kind of safe point
+//	nosplit        the compiler puts no safe point for an asynchronous preemption into such a
+//	               function (allUnsafe in cmd/compile/internal/liveness), and no check of the
+//	               stack, which is the other kind of safe point
 //	noinline       a caller that inlined them would have safe points
 //	nocheckptr     the calls that -d=checkptr adds have safe points
+//	no calls       the instructions with which a function makes its frame are safe points, even
+//	               if it is marked nosplit. With -race, -asan or -gcflags=-l even short
+//	               functions are not inlined
 //
 // TestNosplitIsNotStopped and TestLocalSections check it.
 //
@@ -131,8 +133,6 @@ func (h *Heap) newLocal() *Local {
 // The load is atomic so that the compiler cannot take the result of an earlier one.
 //
 //go:norace
-//go:nosplit
-//go:nocheckptr
 func (l *Local) cache() *cache {
 	return (*cache)(atomic.LoadPointer((*unsafe.Pointer)(unsafe.Pointer(&l.k))))
 }

@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"path/filepath"
+	"go/types"
 	"runtime"
 	"slices"
 	"strings"
@@ -75,119 +75,45 @@ func TestNosplitIsNotStopped(t *testing.T) {
 	}
 }
 
-// TestLocalSections looks at the source of Local.Malloc and Local.Free. The functions that they call
-// from the load of the cache on, and that these call, are marked go:nosplit, so that none of them
-// has a safe point where the compiler does not inline it.
+// TestLocalSections looks at the source of Local.Malloc and Local.Free: at their directives, and that from
+// the load of the cache on they call nothing, except behind the section.
 func TestLocalSections(t *testing.T) {
-	const nosplit, nocheckptr, noinline = "//go:nosplit", "//go:nocheckptr", "//go:noinline"
-	needs := map[string][]string{ // by type and name
-		"Local.Malloc":    {nosplit, nocheckptr, noinline},
-		"Local.Free":      {nosplit, nocheckptr, noinline},
-		"Local.cache":     {nosplit, nocheckptr},
-		"cache.at":        {nosplit, nocheckptr},
-		".At":             {nosplit, nocheckptr},
-		".Pointer":        {nosplit, nocheckptr}, // of package osmem
-		".Checksum":       {nosplit},
-		".NextOf":         {nosplit},
-		"Block.IsFree":    {nosplit},
-		"Block.SetCached": {nosplit},
-		"cacheClass.push": {nosplit},
-	}
-	// What runs behind the section; conversions; and what has no safe point.
-	others := []string{"allocSlow", "freeSlow", "raceAcquire", "StateOf", "LoadPointer", "uintptr", "uint64", "Add", "cacheClass", "Offsetof"}
+	// Of the language, of package unsafe, types, what the compiler makes instructions of; and what runs
+	// behind the section.
+	may := []string{"uintptr", "uint64", "Pointer", "Add", "Offsetof", "Block", "cacheClass", "LoadPointer", "raceAcquire", "StateOf", "allocSlow", "freeSlow"}
+	f, err := parser.ParseFile(token.NewFileSet(), "local.go", nil, parser.ParseComments)
+	testcall.Must(t, err)
 	found := 0
-	for _, dir := range []string{".", "block", "../mem/osmem"} {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		testcall.Must(t, err)
-		for _, name := range files {
-			if strings.HasSuffix(name, "_test.go") {
-				continue
-			}
-			f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-			testcall.Must(t, err)
-			for _, d := range f.Decls {
-				fn, ok := d.(*ast.FuncDecl)
-				if !ok {
-					continue
-				}
-				key := receiver(fn) + "." + fn.Name.Name
-				want, ok := needs[key]
-				home := "."
-				switch key {
-				case ".Pointer":
-					home = "../mem/osmem"
-				case ".At", ".Checksum", ".NextOf", "Block.IsFree", "Block.SetCached":
-					home = "block"
-				}
-				if !ok || dir != home {
-					continue
-				}
-				found++
-				for _, w := range want {
-					if fn.Doc == nil || !slices.ContainsFunc(fn.Doc.List, func(c *ast.Comment) bool { return c.Text == w }) {
-						t.Errorf("%s has no %s", key, w)
-					}
-				}
-				for _, called := range callsFrom(fn) {
-					known := slices.Contains(others, called)
-					for k := range needs {
-						known = known || strings.HasSuffix(k, "."+called)
-					}
-					if !known {
-						t.Errorf("%s calls %s, which is not known to have no safe point", key, called)
-					}
-				}
+	for _, d := range f.Decls {
+		fn, ok := d.(*ast.FuncDecl)
+		if !ok || fn.Recv == nil || fn.Name.Name != "Malloc" && fn.Name.Name != "Free" {
+			continue
+		}
+		for _, want := range []string{"//go:nosplit", "//go:nocheckptr", "//go:noinline"} {
+			if !slices.ContainsFunc(fn.Doc.List, func(c *ast.Comment) bool { return c.Text == want }) {
+				t.Errorf("%s has no %s", fn.Name, want)
 			}
 		}
-	}
-	if found != len(needs) {
-		t.Errorf("%d functions were found, want %d", found, len(needs))
-	}
-}
-
-// receiver returns the name of the type of a method, or "".
-func receiver(fn *ast.FuncDecl) string {
-	if fn.Recv == nil {
-		return ""
-	}
-	typ := fn.Recv.List[0].Type
-	if star, ok := typ.(*ast.StarExpr); ok {
-		typ = star.X
-	}
-	id, _ := typ.(*ast.Ident)
-	if id == nil {
-		return "?"
-	}
-	return id.Name
-}
-
-// callsFrom returns the names of what fn calls, from a call of cache on if there is one.
-func callsFrom(fn *ast.FuncDecl) (names []string) {
-	ast.Inspect(fn.Body, func(n ast.Node) bool {
-		call, ok := n.(*ast.CallExpr)
-		if !ok {
-			return true
-		}
-		name := ""
-		switch f := call.Fun.(type) {
-		case *ast.Ident:
-			name = f.Name
-		case *ast.SelectorExpr:
-			ast.Inspect(f.X, func(n ast.Node) bool { // in x.cache().at(c), cache comes first
-				if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "cache" {
-					names = nil
-				}
+		begun := false
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
 				return true
-			})
-			name = f.Sel.Name
+			}
+			name := types.ExprString(call.Fun)
+			name = strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "(*)")
+			begun = begun || name == "LoadPointer"
+			if begun && !slices.Contains(may, name) {
+				t.Errorf("%s calls %s", fn.Name, types.ExprString(call.Fun))
+			}
+			found++
+			return true
+		})
+		if !begun {
+			t.Errorf("%s does not load the cache", fn.Name)
 		}
-		if name == "cache" {
-			names = nil
-		}
-		if name != "" {
-			names = append(names, name)
-		}
-		return true
-	})
-	return names
+	}
+	if found < 20 {
+		t.Errorf("%d calls and conversions", found)
+	}
 }
