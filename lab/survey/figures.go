@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,14 @@ func readTable(name string) (table, error) {
 		for j, f := range fields {
 			row[names[j]] = f
 		}
-		t = append(t, row)
+		if row["places"] == "" {
+			t = append(t, row)
+		}
+		for place := range strings.FieldsSeq(row["places"]) { // a row for each
+			one := maps.Clone(row)
+			one["place"] = place
+			t = append(t, one)
+		}
 	}
 	return t, nil
 }

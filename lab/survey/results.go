@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -16,7 +18,7 @@ func modulesHead() string {
 	return "module\tskipped\tpackages\tbroken\tlines\tstrings\tinline\tlost\t" + strings.Join(analyzers, "\t") + "\n"
 }
 
-const findingsHead = "module\tanalyzer\tkind\tplace\n"
+const findingsHead = "module\tanalyzer\tkind\tplaces\n"
 
 // A result is what the two files have of a module: lines with their breaks.
 type result struct{ row, findings string }
@@ -25,9 +27,13 @@ type result struct{ row, findings string }
 type results map[string]result
 
 func (m *module) result() result {
-	var b strings.Builder
+	places := map[string]string{}
 	for _, f := range m.findings {
-		fmt.Fprintln(&b, strings.Join([]string{m.name, f.Analyzer, f.Kind, f.Place}, "\t"))
+		places[m.name+"\t"+f.Analyzer+"\t"+f.Kind+"\t"] += f.Place + " "
+	}
+	var b strings.Builder
+	for _, kind := range slices.Sorted(maps.Keys(places)) {
+		fmt.Fprintln(&b, kind+strings.TrimSuffix(places[kind], " "))
 	}
 	return result{m.row() + "\n", b.String()}
 }
