@@ -82,6 +82,8 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 		c.untick()
 	}
 	h.large.mu.Lock()
+	h.dropSpares()
+	h.large.spares.unwatch()
 	span.Each(h.id, &h.regions, func(s *span.Span) { h.releaseAny(s, keep) })
 	h.large.blocks, h.large.bytes = 0, 0
 	h.large.mu.Unlock()

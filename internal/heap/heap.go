@@ -32,6 +32,7 @@ package heap
 //	span.go            the spans of a size class
 //	magazine.go        the magazines that a class keeps whole: the depot, and its bounds
 //	large.go           blocks with a span of their own
+//	large_spare.go     those that stay for the next one of their size
 //	large_resize.go    how they grow and shrink
 //	calloc.go          Calloc
 //	realloc.go         Realloc
@@ -166,6 +167,7 @@ type Heap struct {
 	large struct {
 		mu                     sync.Mutex // held while a large block is allocated, freed or resized
 		blocks, bytes, mallocs int64      // under mu; peekLarge reads them
+		spares                 largeSpares
 	}
 
 	classes [sizeclass.Count]class

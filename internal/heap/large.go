@@ -72,11 +72,16 @@ func (h *Heap) allocLarge(size, align uintptr) (p uintptr, was block.State, err 
 	race.Enter()
 	size = osmem.RoundPage(max(size, 1))
 	cost := largeCost(size)
-	if h.mustConsolidate(cost, unitsOf(size), nil) {
-		h.consolidate(nil, cost)
-	}
+	fresh := false
 	h.large.mu.Lock()
-	p, fresh, err := h.newLarge(size, align, cost)
+	if p = h.takeLarge(size, align); p == 0 {
+		if h.mustConsolidate(cost, unitsOf(size), nil) {
+			h.large.mu.Unlock()
+			h.consolidate(nil, cost)
+			h.large.mu.Lock()
+		}
+		p, fresh, err = h.newLarge(size, align, cost)
+	}
 	h.large.mu.Unlock()
 	race.Leave()
 	was = block.New
@@ -129,7 +134,6 @@ func (h *Heap) placeLarge(size, align uintptr, warm bool) (p uintptr, fresh bool
 	default:
 		span.Huge(p, 0, unitsOf(size))
 	}
-	h.setBodies(p, 1, unitsOf(size))
 	s := span.Find(p)
 	s.ForgetChunk()
 	s.Base, s.Filled = p, filled && h.checked != nil
@@ -170,7 +174,7 @@ func (h *Heap) freeLarge(s *span.Span, p uintptr) bool {
 	race.Enter()
 	h.large.mu.Lock()
 	ok := !h.closed.Load() && s.LoadTag() == h.id<<span.KindBits|span.KindLarge && s.Base == p
-	if ok {
+	if ok && !h.keepLarge(s) {
 		h.dropLarge(s)
 	}
 	h.large.mu.Unlock()
@@ -194,11 +198,7 @@ func (h *Heap) dropLarge(s *span.Span) {
 //go:norace
 func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 	p, size, space := s.Base, s.Size, s.Space
-	endLargeSample(s)
-	h.large.blocks--
-	h.large.bytes -= int64(size)
-	s.StoreTag(0)
-	clearBodies(p, 1, unitsOf(size))
+	h.endLarge(s)
 	switch {
 	case space != 0 && hasPages:
 		span.FreeWarmMapping(p, size, space)
@@ -211,4 +211,15 @@ func (h *Heap) unplaceLarge(s *span.Span, hasPages bool) {
 	default:
 		span.Free(p, unitsOf(size))
 	}
+}
+
+// endLarge makes the units of a large block those of no heap, and no longer counts it.
+//
+//go:norace
+func (h *Heap) endLarge(s *span.Span) {
+	endLargeSample(s)
+	h.large.blocks--
+	h.large.bytes -= int64(s.Size)
+	s.StoreTag(0)
+	clearBodies(s.Base, 1, unitsOf(s.Size))
 }

@@ -26,7 +26,7 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) (to uin
 	case large && newSize <= s.Size:
 		h.shrinkLarge(s, newSize)
 		to = p
-	case large && h.growLarge(s, newSize), isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize):
+	case h.grow(s, p, kind, newSize), h.dropSpares() && h.grow(s, p, kind, newSize): // one may lie behind the block
 		to = p
 	case large && newSize >= span.OwnMapping && (s.Space != 0 && osmem.CanMove() || s.Space == 0 && mustMove(s, short)):
 		// A mapping that was shrunk may grow to a size for which placeLarge takes units. Their pages
@@ -37,6 +37,16 @@ func (h *Heap) resizeLarge(s *span.Span, p, newSize uintptr, short bool) (to uin
 	span.Decay() // units may be free now
 	race.Leave()
 	return to
+}
+
+// grow extends a block of that kind in place, if it is large or alone in its span, and if that is possible.
+//
+//go:norace
+func (h *Heap) grow(s *span.Span, p, kind, newSize uintptr) bool {
+	if kind == span.KindLarge {
+		return h.growLarge(s, newSize)
+	}
+	return isAlone(kind) && h.growAlone(s, p, uint8(kind), newSize)
 }
 
 // shrinkLarge gives the end of a large block back.
@@ -104,11 +114,9 @@ func (h *Heap) growAlone(s *span.Span, p uintptr, c uint8, newSize uintptr) bool
 	}
 	cl.out--
 	s.Filled = false
-	to := unitsOf(newSize)
-	h.setBodies(p, 1, to)
 	h.becomeLarge(s, newSize, 0)
 	if h.huge {
-		span.Huge(p, 1, to)
+		span.Huge(p, 1, unitsOf(newSize))
 	}
 	return true
 }
@@ -190,6 +198,7 @@ func (h *Heap) extendAlone(p uintptr, c uint8, newSize uintptr) bool {
 //
 //go:norace
 func (h *Heap) becomeLarge(s *span.Span, size, space uintptr) {
+	h.setBodies(s.Base, 1, unitsOf(size))
 	s.Space, s.Sampled = space, false
 	s.Size = size
 	s.StoreTag(h.id<<span.KindBits | span.KindLarge)

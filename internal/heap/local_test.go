@@ -199,6 +199,7 @@ func TestLocalFlush(t *testing.T) {
 			t.Fatalf("%s: %+v; the Local has not been asked yet", name, s)
 		}
 		slow()
+		h.reclaimLarge(false)
 		if s := h.Stats(); s.Cached != 0 || s.Held != int64(s.Caches)*cacheBytes {
 			t.Errorf("%s: %+v; the Local has been asked", name, s)
 		}

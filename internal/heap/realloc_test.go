@@ -108,6 +108,7 @@ func MakeRoom(t *testing.T, h *Heap, n int) {
 		run = append(run, p)
 	}
 	testheap.FreeAll(filler, run)
+	filler.reclaim()
 }
 
 // TestReallocGrowsMapping makes a block larger than the address space of its

@@ -28,6 +28,7 @@ func Tick() {
 	for h := range heaps.Range {
 		h.(*Heap).dropIdle()
 		h.(*Heap).sortUnasked()
+		h.(*Heap).reclaimLarge(true)
 	}
 	seizeLocals(everyHeap, (*localCache).rests)
 }
@@ -63,6 +64,7 @@ func (h *Heap) reclaim() {
 	defer race.Leave()
 	h.emptyCaches()
 	h.sortMagazines()
+	h.reclaimLarge(false)
 }
 
 // emptyCaches empties the caches of all Ps, and asks the Locals to empty theirs. It costs
@@ -201,6 +203,7 @@ func (h *Heap) consolidate(local *cache, cost int64) {
 	h.unpin(local, k)
 	h.sortAll(&lists)
 	h.sortMagazines()
+	h.reclaimLarge(false)
 	for i := range h.classes {
 		if sizeclass.Classes[i].Size >= releasePagesFrom {
 			h.classes[i].releaseFreePages()
