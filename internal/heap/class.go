@@ -29,10 +29,14 @@ type class struct {
 
 	depot // as caches gave them back, for the next cache that needs one
 
+	// If blocks of the class are alone in their spans, one span whose block is free may stay in the list.
+	watched bool // the tick examines it: counted by span.Watch
+	rested  bool // it was there at the last tick
+
 	out     int64  // blocks given to caches and callers, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache
 
-	_ [48]byte // two classes do not share a cache line
+	_ [40]byte // two classes do not share a cache line
 }
 
 // get returns a block, its state, and more blocks for a cache: about want in all. They are a
@@ -57,6 +61,7 @@ func (cl *class) get(h *Heap, c uint8, want int) (p uintptr, was block.State, mo
 				}
 			}
 			s := span.At(cl.spans)
+			cl.rested = false
 			if s.NumFree > 0 {
 				if uint32(s.Runs) >= max(leastRuns, s.NumFree/runsShare) && h.account.Held() >= leastHeld {
 					cl.order(s)

@@ -6,7 +6,10 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/cheapgo/cheap/internal/mem/osmem"
+	"github.com/cheapgo/cheap/internal/mem/sizeclass"
 	"github.com/cheapgo/cheap/internal/mem/span"
+	"github.com/cheapgo/cheap/internal/test/testcall"
 	"github.com/cheapgo/cheap/internal/test/testheap"
 )
 
@@ -93,4 +96,49 @@ func TestLargeSpareBounds(t *testing.T) {
 	if h.large.spares.n != 0 || span.Watched() != 0 {
 		t.Error("a block is spare without a decay")
 	}
+}
+
+// TestKeptSpan frees blocks that are alone in their spans, where no cache takes them: one span stays, for the next
+// block, until the second tick.
+func TestKeptSpan(t *testing.T) {
+	testheap.SetDecay(t, time.Hour)
+	testheap.WithRate(t, 0)
+	h := NewHeap(t, Options{})
+	c := sizeclass.Of(33_000)
+	cl := &h.classes[c]
+	take := func() uintptr {
+		p, _, _, err := cl.get(h, c, 1)
+		testcall.Must(t, err)
+		return p
+	}
+	free := func(p uintptr) {
+		if !cl.putOne(h, span.Find(p), p) {
+			t.Fatal("not freed")
+		}
+	}
+	p, q := take(), take()
+	held := h.Stats().Held
+	free(p)
+	free(q)
+	if s := h.Stats(); s.Held != held-spanCost(c) || s.Blocks != 0 {
+		t.Errorf("%+v, with two blocks it held %d", s, held)
+	}
+	if take() != p {
+		t.Error("another span was taken")
+	}
+	free(p)
+	Tick()
+	if take() != p {
+		t.Error("the first tick has taken the span")
+	}
+	free(p)
+	Tick()
+	Tick()
+	if n := h.Stats().Held; n != 0 || span.Watched() != 0 {
+		t.Errorf("%d bytes are held after two ticks", n)
+	}
+	p = take()
+	free(p)
+	testheap.RawBytes(osmem.Pointer(p), 16)[3]++
+	wantMisuse(t, "Heap", func() { h.Malloc(33_000) }, "written to after it was freed")
 }

@@ -97,6 +97,7 @@ func (cl *class) takeFull(c uint8) magazine {
 //
 //go:norace
 func (cl *class) sortMagazines(h *Heap, c uint8) {
+	cl.dropKept(h, c, false)
 	// numFull is read without the lock: the magazines that the caller must find were
 	// put before the call. A lock for each class would take most of the time of a
 	// request that is refused.
@@ -119,6 +120,7 @@ func (cl *class) sortMagazines(h *Heap, c uint8) {
 //
 //go:norace
 func (cl *class) sortUnasked(h *Heap, c uint8) {
+	cl.dropKept(h, c, true)
 	for atomic.LoadInt32(&cl.numFull) > leastFull {
 		cl.mu.Lock()
 		if cl.unasked <= leastFull || h.closed.Load() {

@@ -134,7 +134,7 @@ func (cl *class) giveBack(h *Heap, s *span.Span, p uintptr) (released bool) {
 }
 
 // cameBack is the end of giveBack for a span that is not in the list of the class,
-// or whose blocks are all back.
+// or whose blocks are all back. It returns true if the span went back, or is kept for a while.
 //
 //go:norace
 func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
@@ -143,7 +143,9 @@ func (cl *class) cameBack(h *Heap, s *span.Span) (released bool) {
 		cl.list(s)
 		return false
 	case s.NumFree == s.Carved && cl.isWhole(s):
-		cl.release(h, s)
+		if !cl.keep(h, s) {
+			cl.release(h, s)
+		}
 		return true
 	}
 	// A block was counted twice, or was written to after its free.

@@ -67,6 +67,7 @@ func (cl *class) forgetAll() {
 	for cl.numFull > 0 {
 		cl.takeFull(uint8(cl.tag))
 	}
+	cl.unwatch()
 	cl.spans, cl.out = 0, 0
 }
 
@@ -156,4 +157,58 @@ func (cl *class) unlist(s *span.Span) {
 		span.At(s.Next).Prev = s.Prev
 	}
 	s.Prev, s.Next = 0, 0
+}
+
+// keep leaves s, whose block is alone in it and free, in the list of the class, for the next block, if no
+// other span is there. It reports whether it did. Without that, a pair of Malloc and Free would take a span
+// from package span, and give it back. The caller holds the lock.
+//
+//go:norace
+func (cl *class) keep(h *Heap, s *span.Span) bool {
+	if cl.spans != 0 || s.Blocks > 1 || cl.tag&span.KindSampled != 0 || h.checked != nil || !span.MayKeep() {
+		return false
+	}
+	cl.list(s)
+	if !cl.watched {
+		cl.watched = true
+		span.Watch(1)
+	}
+	return true
+}
+
+// dropKept gives the span that keep has left back; if rested is set, only if it was there at the last such
+// call.
+//
+//go:norace
+func (cl *class) dropKept(h *Heap, c uint8, rested bool) {
+	if !isAlone(uintptr(c)) {
+		return
+	}
+	cl.mu.Lock()
+	kept := cl.watched && !h.closed.Load() && cl.spans != 0
+	switch {
+	case kept && rested && !cl.rested:
+		cl.rested = true
+	case kept:
+		if s := span.At(cl.spans); s.NumFree == s.Carved && cl.isWhole(s) {
+			cl.release(h, s)
+		}
+		fallthrough
+	default:
+		cl.unwatch()
+	}
+	cl.mu.Unlock()
+	if kept {
+		span.Decay()
+	}
+}
+
+// unwatch makes the tick no longer examine the class.
+//
+//go:norace
+func (cl *class) unwatch() {
+	if cl.watched {
+		cl.watched, cl.rested = false, false
+		span.Watch(-1)
+	}
 }
