@@ -142,7 +142,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("-rate: %d is too little; the least is 1", s.rate)
 	case s.out == "":
 		return nil, flags, usagef("-o: name a file for the profile")
-	case s.pid != 0:
+	case isSet(flags, "pid"):
 		return s, flags, s.checkPid(flags)
 	case s.length != 0:
 		return nil, flags, usagef("-for is for a process that runs; name one with -pid")
@@ -205,7 +205,7 @@ func parseRecord(args []string) (*recordSettings, *flag.FlagSet, error) {
 // checkPid looks at the arguments of a recording of a process that runs.
 func (s *recordSettings) checkPid(flags *flag.FlagSet) error {
 	switch {
-	case s.pid < 0:
+	case s.pid <= 0:
 		return usagef("-pid: %d is no number of a process", s.pid)
 	case flags.NArg() > 0:
 		return usagef("-pid records a process that runs, and starts nothing; leave %s out", flags.Arg(0))
@@ -227,11 +227,15 @@ func isGo(args []string) bool {
 	return filepath.Base(args[0]) == "go" && len(args) > 1 && (args[1] == "test" || args[1] == "run")
 }
 
+// isSet reports whether the command line has a flag.
+func isSet(flags *flag.FlagSet, name string) (set bool) {
+	flags.Visit(func(f *flag.Flag) { set = set || f.Name == name })
+	return set
+}
+
 // findFolder sets the folder, if -o names one.
 func (s *recordSettings) findFolder(flags *flag.FlagSet) (err error) {
-	named := false
-	flags.Visit(func(f *flag.Flag) { named = named || f.Name == "o" })
-	if s.isGo && !named {
+	if s.isGo && !isSet(flags, "o") {
 		s.out = "cheap-record/"
 	}
 	switch isFolder := strings.HasSuffix(s.out, "/"); {

@@ -387,6 +387,7 @@ func TestRecordMistakes(t *testing.T) {
 		want string
 	}{
 		{"", nil, "no program is given"},
+		{"", []string{"-pid", "0"}, "0 is no number of a process"},
 		{"", []string{"-what", program}, "flag provided but not defined: -what; the flags are "},
 		{"", []string{"-rate", "0", program}, "-rate: 0 is too little"},
 		{"", []string{"-o", "", program}, "-o: name a file"},

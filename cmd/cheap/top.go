@@ -69,7 +69,7 @@ func parseTop(args []string) (*topSettings, *flag.FlagSet, error) {
 		return nil, flags, usagef("-sort: %q is no key; the keys are %s", s.sort, strings.Join(top.Keys, ", "))
 	case s.every < 100*time.Millisecond:
 		return nil, flags, usagef("-every: %v is too short; the least is 100ms", s.every)
-	case s.pid < 0:
+	case s.pid < 0 || s.pid == 0 && isSet(flags, "pid"):
 		return nil, flags, usagef("-pid: %d is no number of a process", s.pid)
 	case s.pid > 0 && s.once:
 		return nil, flags, usagef("-once: a recording begins empty; use cheap record -pid %d -for 30s", s.pid)

@@ -62,6 +62,7 @@ func TestTopFails(t *testing.T) {
 		{exitUsage, []string{"-every", "often", address}},
 		{exitUsage, []string{"-sort", "size", address}},
 		{exitUsage, []string{"-pid", "-1"}},
+		{exitUsage, []string{"-pid", "0"}},
 		{exitUsage, []string{"-pid", "1", "-once"}},
 		{exitUsage, []string{"-pid", "1", address}},
 		{exitUsage, []string{"-pid", "1073741824"}},

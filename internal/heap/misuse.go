@@ -102,9 +102,9 @@ func panicNotLive(op string, p uintptr, v verdict, s *span.Span) {
 	}
 	switch v {
 	case blockInside:
-		start := s.Base
-		if s.LoadTag()&span.KindMask < span.KindBody {
-			start += (p - s.Base) / s.Size * s.Size
+		start, size := s.Base, s.Size
+		if s.LoadTag()&span.KindMask < span.KindBody && size != 0 { // it may have gone back since judge looked
+			start += (p - start) / size * size
 		} else {
 			s = span.Find(start)
 		}
