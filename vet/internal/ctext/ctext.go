@@ -22,12 +22,23 @@ type Func struct {
 	Frees, Keeps, Returns, Takes []bool
 	Outside                      []bool // it keeps the parameter in a variable outside of it
 	Calls                        bool   // something other than what allocates
+	Gives                        []Give
+}
+
+// A Give is what a function gives by a parameter, from 1 on, or by its result, 0: what another one gives it, by its argument At.
+type Give struct {
+	Param int
+	By    string
+	At    int
 }
 
 // Functions are the definitions of a package, by their names.
 type Functions struct {
 	// Ends reports whether the function of that name, whose definition is not known, frees what it is given.
 	Ends func(name string) bool
+
+	// Gives returns by which arguments, from 1 on, and with 0 by its result, the function of that name gives what its caller has to release.
+	Gives func(name string) []int
 
 	defs map[string][]definition
 	done map[depthOf]Func
@@ -93,6 +104,7 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		for i := range b.tokens {
 			c, ok := b.callAt(i)
 			fn.Calls = fn.Calls || ok && !allocators[c.name]
+			fn.Gives = append(fn.Gives, b.gives(c, ok)...)
 		}
 		if i == 0 {
 			all = fn
@@ -105,6 +117,38 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 	}
 	f.done[depthOf{name, depth}] = all
 	return all, true
+}
+
+// gives returns what a call gives to the caller of the body, which releases nothing itself.
+func (b *body) gives(c call, ok bool) (list []Give) {
+	if !ok || b.Gives == nil || has(b.tokens, "static") || slices.ContainsFunc(b.tokens, b.Ends) {
+		return nil
+	}
+	for _, at := range b.Gives(c.name) {
+		switch {
+		case at == 0 && b.returns(c.name):
+			list = append(list, Give{0, c.name, at})
+		case 0 < at && at <= len(c.args) && len(c.args[at-1]) == 1 && slices.Contains(b.params, c.args[at-1][0]):
+			list = append(list, Give{1 + slices.Index(b.params, c.args[at-1][0]), c.name, at})
+		}
+	}
+	return list
+}
+
+// returns reports whether a body returns the result of a call of a function, itself or by a variable.
+func (b *body) returns(name string) bool {
+	for i, t := range b.tokens {
+		if t != "return" {
+			continue
+		}
+		e := plain(b.tokens[i+1 : i+1+max(0, slices.Index(b.tokens[i+1:], ";"))])
+		if len(e) > 1 && e[0] == name || len(e) == 1 && slices.ContainsFunc(b.assignments(), func(a assignment) bool {
+			return len(a.value) > 1 && a.value[0] == name && len(a.to) > 0 && a.to[len(a.to)-1] == e[0]
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func either(a, b []bool) []bool {
@@ -451,7 +495,8 @@ func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 			}
 			e := plain(b.tokens[i+1 : end])
 			into := len(e) > 1 && (is(e[:1]) && (e[1] == "+" || e[1] == "-") || e[0] == "&" && is(e[1:2]))
-			returns, keeps = returns || is(e), keeps || into
+			cast := len(e) == 4 && e[1] == "(" && e[0] == strings.ToUpper(e[0]) && is(e[2:3]) // GTK_WIDGET(p)
+			returns, keeps = returns || is(e) || cast, keeps || into
 		case t == "delete":
 			j := i + 1
 			for b.at(j) == "[" || b.at(j) == "]" {

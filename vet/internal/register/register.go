@@ -39,7 +39,8 @@ func (c *Call) OfCopy() bool {
 	v, found := c.Unit.ObjectOf(x), false
 	c.Unit.Own(func(n ast.Node) {
 		ret, ok := n.(*ast.ReturnStmt)
-		found = found || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && value(e) == v })
+		named := ok && len(ret.Results) == 0 && c.Unit.IsResult(v) && ast.Unparen(c.Ptr) != x
+		found = found || named || ok && slices.ContainsFunc(ret.Results, func(e ast.Expr) bool { return v != nil && value(e) == v })
 	})
 	return found
 }

@@ -5,6 +5,7 @@ import (
 	"go/types"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/cheapgo/cheap/vet/internal/ctext"
@@ -112,7 +113,7 @@ var basicC = regexp.MustCompile(`^(char|[su]?char|u?(short|int|long|longlong)|fl
 
 // IsCType reports whether C.name is a type, as far as can be seen.
 func (p *Package) IsCType(name string) bool {
-	if name == "free" || allocators[name] || strings.HasPrefix(name, "GoString") || name == "GoBytes" {
+	if name == "free" || allocates(name) || strings.HasPrefix(name, "GoString") || name == "GoBytes" {
 		return false // also where it is called as (C.free)(p)
 	}
 	return p.ctypes[name] || basicC.MatchString(name)
@@ -121,7 +122,7 @@ func (p *Package) IsCType(name string) bool {
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
 	p.ctypes, p.cfrees, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
-	p.ctext = &ctext.Functions{Ends: frees}
+	p.ctext = &ctext.Functions{Ends: frees, Gives: given}
 	for _, f := range p.Files {
 		if !importsC(f) {
 			continue
@@ -303,7 +304,7 @@ var (
 // frees reports whether a function of C frees what it is given, or takes it over, as far as its name tells. taking has functions
 // whose documentation says so.
 func frees(name string) bool {
-	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || taking.MatchString(name)
+	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || taking.MatchString(name) || rules().enders[name]
 }
 
 // Frees reports whether the C function of that name frees the memory that it is given, or takes
@@ -321,7 +322,7 @@ func (p *Package) FreesArg(name string, index int) bool {
 // or the signature says so.
 func (p *Package) KeepsArg(name string, index int) bool {
 	f := p.cused[name]
-	return index < len(f.Keeps) && f.Keeps[index] || libc.MatchString(name) || p.Declared(name).Keeps(index) || p.Declared(name).opaque(index)
+	return index < len(f.Keeps) && f.Keeps[index] || slices.ContainsFunc(rules().keepers[name], func(r Rule) bool { return r.At == index+1 && r.unless == 0 }) || p.Declared(name).Keeps(index) || p.Declared(name).opaque(index)
 }
 
 // ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.
@@ -339,17 +340,10 @@ func (p *Package) Defined(name string) (f ctext.Func, ok bool) {
 // Releases reports whether the C function of that name releases the object that it is given, as
 // far as its name or its definition tell.
 func (p *Package) Releases(name string) bool {
-	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfrees[name]
+	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfrees[name] || p.Ends(name) || slices.Contains(p.cused[name].Frees, true)
 }
-
-var allocators = map[string]bool{
-	"CString": true, "CBytes": true, "malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true, "aligned_alloc": true,
-}
-
-// libc matches the functions of the C library that keep what they are given, by the standard.
-var libc = regexp.MustCompile(`^(putenv|setv?buf(fer)?|openlog|sigaltstack|pthread_setspecific|t(search|find)|hsearch|initstate)$`)
 
 // Allocates reports whether the result of the C function of that name must be freed with C.free.
 func (p *Package) Allocates(name string) bool {
-	return allocators[name] || p.cused[name].Allocates || p.Declared(name).Made()
+	return allocates(name) || p.cused[name].Allocates || p.Declared(name).Made()
 }

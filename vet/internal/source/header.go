@@ -248,6 +248,11 @@ func (d *Declaration) Borrowed() bool {
 	return d != nil && strings.Contains(d.Result, "*") && !d.pointer || d.Lent()
 }
 
+// MayPoint reports whether the result may be a pointer, as far as is known.
+func (d *Declaration) MayPoint() bool {
+	return d == nil || strings.Contains(d.Result, "*") || !length.MatchString(d.Result)
+}
+
 // Lent reports whether the comment says that the result belongs to something else.
 func (d *Declaration) Lent() bool {
 	return d != nil && strings.Contains(d.Result, "*") && mayNot.MatchString(d.about+d.given) && !mustFree.MatchString(d.about)
@@ -333,8 +338,12 @@ var (
 // opaque reports whether the function gets nothing but a pointer without a type and a length for what it is given before, and returns
 // nothing: that is what callbacks are given later.
 func (d *Declaration) opaque(index int) bool {
-	return d != nil && index > 0 && index < len(d.Params) && untyped.MatchString(d.Params[index]) && strings.HasSuffix(d.Result, "void") &&
-		!slices.ContainsFunc(d.Params, length.MatchString)
+	return index > 0 && d.Untyped(index) && strings.HasSuffix(d.Result, "void") && !slices.ContainsFunc(d.Params, length.MatchString)
+}
+
+// Untyped reports whether a parameter is a pointer without a type, and no length follows.
+func (d *Declaration) Untyped(index int) bool {
+	return d != nil && index < len(d.Params) && untyped.MatchString(d.Params[index]) && !(index+1 < len(d.Params) && length.MatchString(d.Params[index+1]))
 }
 
 // KeepsNamed is the same as Keeps if it is plain which parameter is meant: the comment names it, or it is the only pointer but for the

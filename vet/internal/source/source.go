@@ -49,9 +49,10 @@ type Package struct {
 	declare  sync.Once // makes declared
 	declared map[string]*Declaration
 
-	once    sync.Once // makes parents and values
-	parents map[ast.Node]ast.Node
-	values  map[types.Object][]ast.Expr
+	once       sync.Once // makes the following
+	parents    map[ast.Node]ast.Node
+	values     map[types.Object][]ast.Expr
+	declaredAs map[types.Object]ast.Expr // the types of variables
 }
 
 // Analyzer makes the *Package of a package.
@@ -346,7 +347,7 @@ func (p *Package) Literal(e ast.Expr) *ast.FuncLit {
 }
 
 func (p *Package) index() {
-	p.parents, p.values = map[ast.Node]ast.Node{}, map[types.Object][]ast.Expr{}
+	p.parents, p.values, p.declaredAs = map[ast.Node]ast.Node{}, map[types.Object][]ast.Expr{}, map[types.Object]ast.Expr{}
 	gets := func(e ast.Expr, i int, values []ast.Expr) {
 		if v := p.ObjectOf(e); v != nil && len(values) > 0 {
 			p.values[v] = append(p.values[v], values[min(i, len(values)-1)])
@@ -371,6 +372,7 @@ func (p *Package) index() {
 			case *ast.ValueSpec:
 				for i, name := range n.Names {
 					gets(name, i, n.Values)
+					p.declaredAs[p.Info.Defs[name]] = n.Type
 				}
 			}
 			return true

@@ -33,6 +33,9 @@ type Search struct {
 	// of Nil says whether it has, and what was made of that.
 	Made bool
 
+	// Fails says, with Made, that only ways on which it has failed count.
+	Fails bool
+
 	// Overwrites has nodes that end a way which has then been found.
 	Overwrites map[ast.Node]bool
 
@@ -91,7 +94,7 @@ func (u *Unit) Find(s Search) ast.Node {
 				return n
 			}
 			if ret, ok := b.Nodes[i].(*ast.ReturnStmt); ok && s.To == nil {
-				if err && s.Made && u.ReturnsError(ret) && u.mentionsAny(ret, s.status) {
+				if err && s.Made && !s.Fails && u.ReturnsError(ret) && u.mentionsAny(ret, s.status) {
 					return nil // the error that the call has given
 				}
 				return ret
@@ -370,9 +373,9 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 	if holds, ok := known[types.ExprString(cond)]; ok && holds != value {
 		return true
 	}
-	if s.Made && err && u.isLeaf(cond) && u.isStatus(cond, s) {
+	if s.Made && err && u.isLeaf(cond) && u.isStatus(cond, s) && !isLimit(cond) {
 		failed, known := u.failed(ast.Unparen(cond), s)
-		return !known || failed == value
+		return !known || (failed == value) != s.Fails
 	}
 	switch c := ast.Unparen(cond).(type) {
 	case *ast.CallExpr: // errors.Is(err, target) says that there is one
@@ -407,6 +410,15 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 		}
 	}
 	return false
+}
+
+// limit matches numbers from 2 on.
+var limit = regexp.MustCompile(`^([2-9]|\d\d+|\d+ ?<< ?\d+)$`)
+
+// isLimit reports whether a condition says that something is larger than such a number, which is no failure.
+func isLimit(e ast.Expr) bool {
+	c, ok := ast.Unparen(e).(*ast.BinaryExpr)
+	return ok && (c.Op == token.GTR || c.Op == token.GEQ) && limit.MatchString(types.ExprString(c.Y))
 }
 
 func isNil(e ast.Expr) bool {

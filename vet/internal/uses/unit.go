@@ -210,6 +210,17 @@ func (u *Unit) mayReturn(call *ast.CallExpr) bool {
 	return true
 }
 
+// Returns reports whether a node has a return statement, but for those in function literals.
+func (u *Unit) Returns(n ast.Node) (found bool) {
+	ast.Inspect(n, func(n ast.Node) bool {
+		_, ret := n.(*ast.ReturnStmt)
+		_, lit := n.(*ast.FuncLit)
+		found = found || ret
+		return !lit && !found
+	})
+	return found
+}
+
 // Loop returns the innermost loop of u that n is in, or nil.
 func (u *Unit) Loop(n ast.Node) ast.Node {
 	for ; n != nil && n != u.Node; n = u.Parent(n) {
