@@ -81,8 +81,9 @@ func (c *checker) reportTwice(first, second release) {
 // follows reports whether there is a way from one release to another by the same function on which nothing writes to the
 // variable. Two functions may have two tasks: C.mutex_destroy(m) and C.free(m), or C.free(name) and C.file_delete(name).
 func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node) bool {
-	if first.name != second.name && first.name != "realloc" && !first.over && !second.over || first.over && second.over {
-		return false
+	if first.name != second.name && first.name != "realloc" && !first.over && !second.over || first.over && second.over ||
+		(first.over || second.over) && (c.pkg.Ends(first.name) || c.pkg.Ends(second.name)) && first.name != "free" && second.name != "free" {
+		return false // what a library says of its objects is more than a comment
 	}
 	if u.Loop(first.at) != u.Loop(second.at) {
 		return false // the variable, or what it has, may be another one in each round
@@ -98,7 +99,7 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 	}
 	if first.over {
 		search.Made = true
-	} else if result := c.pkg.Receiver(first.call); result != nil { // realloc frees nothing where it returns nil
+	} else if result := c.pkg.Receiver(c.pkg.Dressed(first.call)); result != nil { // realloc frees nothing where it returns nil
 		search.Nil[result] = true
 	}
 	if loop := u.Loop(first.at); loop != nil {
@@ -166,7 +167,7 @@ func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 		if name == "realloc" && len(call.Args) == 2 {
 			return name, call.Args[0]
 		}
-		if !ends.MatchString(name) || counts.MatchString(name) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
+		if !c.pkg.Ends(name) && (!ends.MatchString(name) || counts.MatchString(name) || gets.MatchString(name)) || len(call.Args) != 1 || c.pkg.IsConversion(call) {
 			return "", nil
 		}
 		if f, ok := c.pkg.Defined(name); ok && (len(f.Frees) != 1 || !f.Frees[0]) {
@@ -203,32 +204,40 @@ func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 // deleteHandle is the function that ends a cgo.Handle.
 const deleteHandle = "Delete"
 
-// once returns the function of C to which a unit passes its only parameter or, with field, a field of that. It is "" if the unit
-// does more, such as to ask whether the field is nil, or to set it: then it may be called twice.
+// once returns the function of C to which a unit passes its only parameter or, with field, a field of that, whatever is there. It is "" if
+// the unit may do so only once: it sets the field, or something else gets the parameter.
 func (c *checker) once(u *uses.Unit) (name string, field bool) {
 	params := u.Params()
 	if len(params) != 1 || params[0] == nil {
 		return "", false
 	}
+	var arg ast.Expr
 	for _, s := range u.Body.List {
-		e, ok := s.(*ast.ExprStmt)
-		if !ok {
-			return "", false
-		}
-		call, ok := e.X.(*ast.CallExpr)
-		if ok && source.IsFunc(c.pkg.Callee(call), "runtime", "KeepAlive") {
-			continue
-		}
-		if !ok || c.pkg.C(call.Fun) == "" {
-			return "", false
-		}
-		if n, arg := c.ends(call); n != "" {
-			switch v := types.Object(params[0]); v {
-			case c.pkg.Variable(arg):
-				name = n
-			case fieldOf(c.pkg, arg):
-				name, field = n, true
+		switch s := s.(type) {
+		case *ast.ExprStmt, *ast.AssignStmt, *ast.ReturnStmt:
+			for n := range ast.Preorder(s) {
+				if call, ok := n.(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" && u.Lit(call.Pos()) == nil {
+					n, e := c.ends(call)
+					if is := fieldOf(c.pkg, e) == types.Object(params[0]); n != "" && (is || c.pkg.Variable(e) == types.Object(params[0])) {
+						name, arg, field = n, c.pkg.Bare(e), is
+					}
+				}
 			}
+		}
+		if u.Returns(s) {
+			break // what is behind may not happen
+		}
+	}
+	for _, id := range u.Idents(params[0]) {
+		e := ast.Expr(id)
+		sel, ok := u.Parent(id).(*ast.SelectorExpr)
+		if ok && c.pkg.Func(sel) == nil {
+			e = sel
+		}
+		call, is := u.Parent(c.pkg.Dressed(e)).(*ast.CallExpr)
+		passed := is && call.Fun != e && (c.pkg.C(call.Fun) != "" || source.IsFunc(c.pkg.Callee(call), "runtime", "KeepAlive"))
+		if arg == nil || !passed && (e == id || types.ExprString(e) == types.ExprString(arg)) {
+			return "", false
 		}
 	}
 	return name, field

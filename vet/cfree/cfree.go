@@ -32,8 +32,8 @@ func (*Params) AFact() {}
 func (f *Params) String() string { return fmt.Sprint("params", f.Roles) }
 
 // Results lists the results of a function that are C memory which the caller has to free. The function
-// returns those of Beside with an error as well. Those of Lists are lists of such memory.
-type Results struct{ Index, Beside, Lists []int }
+// returns those of Beside with an error as well. Those of Lists are lists of such memory, and those of Objects are of libraries of C.
+type Results struct{ Index, Beside, Lists, Objects []int }
 
 // AFact marks facts.
 func (*Results) AFact() {}
@@ -44,6 +44,9 @@ func (f *Results) String() string {
 	}
 	if len(f.Lists) > 0 {
 		return fmt.Sprint("results", f.Index, " lists", f.Lists)
+	}
+	if len(f.Objects) > 0 {
+		return fmt.Sprint("results", f.Index, " objects", f.Objects)
 	}
 	return fmt.Sprint("results", f.Index)
 }
@@ -57,11 +60,13 @@ type checker struct {
 	results map[*types.Func][]int
 	beside  map[*types.Func][]int // those that come with an error as well
 	lists   map[*types.Func][]int
+	library map[*types.Func][]int // those that are objects of libraries of C
 
 	freed    map[types.Object][]*uses.Unit    // the functions of the package that free a field
 	handed   map[types.Object]bool            // the fields whose memory goes elsewhere
 	gets     map[types.Object][]*ast.CallExpr // the calls of C whose results fields get
 	released map[maker]bool                   // the functions of C whose objects the package releases
+	childOf  map[*types.Var]birth             // the fields with objects that functions of C have made of those in other fields
 	never    []made
 	deletes  []*ast.CallExpr // of cgo.Handles
 	named    map[*types.Func][]ast.Expr
@@ -83,9 +88,9 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{}, lists: map[*types.Func][]int{},
+		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{}, lists: map[*types.Func][]int{}, library: map[*types.Func][]int{},
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
-		gets: map[types.Object][]*ast.CallExpr{}, released: map[maker]bool{},
+		gets: map[types.Object][]*ast.CallExpr{}, released: map[maker]bool{}, childOf: map[*types.Var]birth{},
 		newNames: map[*uses.Unit]map[string]bool{},
 	}
 	for _, u := range c.units {
@@ -147,6 +152,7 @@ type allocation struct {
 
 	beside bool // it may come with an error
 	inner  bool // it is a list of what has to be freed
+	object bool // it is an object of a library of C
 
 	out types.Object // the variable that gets it by its address
 }
@@ -162,6 +168,8 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 		if name := c.pkg.C(call.Fun); name != "" {
 			if c.pkg.Allocates(name) {
 				list = append(list, allocation{call: call, name: "C." + name})
+			} else if c.rule(call, 0) != nil {
+				list = append(list, allocation{call: call, name: "C." + name, object: true})
 			}
 			if i := c.pkg.Declared(name).MadeAt(); i >= 0 && i < len(call.Args) {
 				if addr, ok := ast.Unparen(call.Args[i]).(*ast.UnaryExpr); ok && u.Local(c.pkg.ObjectOf(addr.X)) {
@@ -186,6 +194,9 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 		for _, i := range results.Index {
 			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), beside: slices.Contains(results.Beside, i)})
 		}
+		for _, i := range results.Objects {
+			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), object: true})
+		}
 		for _, i := range results.Lists {
 			list = append(list, allocation{call: call, index: i, name: types.ExprString(call.Fun), inner: true})
 		}
@@ -195,7 +206,7 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 
 func (c *checker) resultsOf(f *types.Func) (fact Results) {
 	if _, ok := c.byFunc[f]; ok {
-		return Results{c.results[f], c.beside[f], c.lists[f]}
+		return Results{c.results[f], c.beside[f], c.lists[f], c.library[f]}
 	}
 	c.ImportObjectFact(f, &fact)
 	return fact
@@ -215,6 +226,9 @@ func (c *checker) findResults() bool {
 			}
 			use := u.Assigned(a.call, a.index, a.inner, c.calls)
 			index, to := -1, c.results
+			if a.object {
+				to = c.library
+			}
 			switch {
 			case use.Role == uses.Leaves && !use.Inner:
 				index = use.Index
@@ -266,8 +280,9 @@ func (c *checker) exportFacts() {
 		if obj == nil {
 			continue
 		}
-		if r := c.resultsOf(f); len(r.Index)+len(r.Lists) > 0 {
+		if r := c.resultsOf(f); len(r.Index)+len(r.Lists)+len(r.Objects) > 0 {
 			slices.Sort(r.Index)
+			slices.Sort(r.Objects)
 			slices.Sort(r.Beside)
 			slices.Sort(r.Lists)
 			c.ExportObjectFact(obj, &r)

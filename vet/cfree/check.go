@@ -21,6 +21,9 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 	if c.runsOnce(u) && u.Loop(a.call) == nil || c.saidToGo(u, a) {
 		return // it ends with the process, or somebody else frees it
 	}
+	if a.object && (c.pkg.C(a.call.Fun) != "" || c.mayTake(a.call)) {
+		return // checkObjects looks at it, or C may have it
+	}
 	if a.out != nil {
 		if fate := u.Fate(a.out, false, c.calls); !fate.Has(uses.Frees, uses.Keeps, uses.Leaves) && !u.IsResult(a.out) {
 			c.report(a, "never", "what %s gives "+a.out.Name()+" is never freed", nil)
@@ -43,7 +46,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
-		if onlyField(fate) {
+		if onlyField(fate) || a.object && len(c.handsOn(u, fate, a.call, new(source.Rule))) > 0 {
 			return
 		}
 		if use.Inner {

@@ -28,13 +28,17 @@
 // field of a part of an object of C, such as an entry that C.list_add(list) has returned, belongs to the object, and
 // goes where that goes. What main, init and a sync.Once allocate ends with the process, and is not reported.
 //
+// What the functions of well known libraries of C give, and by which function it is released, is in a table: that sqlite3_exec gives a
+// message for sqlite3_free, or deflateInit what deflateEnd releases. A definition in the package wins, and one that does nothing but call
+// such a function is as good as that.
+//
 // The findings are of these kinds:
 //
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it, or a method frees other fields of a struct, and nothing frees this one.
 //   - path: it is freed, but not on the way to this return, or to a panic from which the function recovers.
 //   - object: what C has made, and returned or put where an argument points, is released on other ways, by a method of the type around
-//     it, or elsewhere in the package, but not at this return. So is a cgo.Handle, and what a runtime.Pinner pins. That C has
+//     it, or elsewhere in the package, but not at this return; or nothing releases what a library says has to be. So is a cgo.Handle, and what a runtime.Pinner pins. That C has
 //     failed to make it is known from what it has given besides, and from what the function made of that.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
@@ -44,14 +48,17 @@
 //   - realloc: the only pointer to the block gets the result of C.realloc, which may be nil.
 //   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a
 //     finalizer frees as well. That is looked at for each variable that a function of C with a name such as free, destroy
-//     or delete is given, for methods that do nothing but pass a field to one, and where Reset leaves what Close frees.
-//   - after: memory is used when it is freed, also through a slice or a string over it, or a function literal that
-//     outlives a defer; or a cgo.Handle when it is deleted.
+//     or delete is given, for methods that pass a field to one and leave it there, and where Reset leaves what Close frees. An object
+//     that gets a finalizer twice ends the program.
+//   - after: memory is used when it is freed, also through a slice or a string over it, by a defer that runs later, or by a function
+//     literal that outlives a defer; so is a child, such as a cursor, used or released behind its parent; or a cgo.Handle when it is deleted.
 //   - early: a defer frees a variable that is nil there, and gets its value later by its address; or a finalizer belongs to a variable
-//     of which the function returns a copy.
-//   - wrong: C.free gets memory of Go, what belongs to something else, or what another function has to release.
+//     of which the function returns a copy, or to the parent of an object that does not keep it.
+//   - wrong: C.free, or what releases something else, gets memory of Go, what belongs to something else, or what another function has
+//     to release; or SetFinalizer gets memory of C, or a part of an object.
 //   - size: the block for n elements has n bytes.
-//   - kept: C keeps a pointer to memory of Go, or gets one in its own memory, and nothing pins that.
+//   - kept: C keeps a pointer to memory of Go, as its comment, its name or the table of libraries says, or gets one in its own memory,
+//     and nothing pins that.
 //   - zero: C gets the bytes of a string of Go as a string of its own.
 //
 // Where the function frees the memory nowhere, and defers do not add up in a loop, the fix is a

@@ -32,7 +32,7 @@ func (c *checker) checkGo(u *uses.Unit) {
 			c.checkField(u, n)
 			for i, arg := range n.Args {
 				v := c.goMemory(u, arg)
-				if v != nil && !pinned && (c.saysKept(name, i, v) || c.storesObject(name, i, v)) {
+				if v != nil && !pinned && (c.pkg.Keeps(n, i+1) || c.saysKept(name, i, v) || c.storesObject(name, i, v)) {
 					analyzer.Report(c.Pass, arg, "kept", "C.%s keeps the address of %s, which is memory of Go: copy it to C, or pin it", name, v.Name())
 				}
 				if data := c.stringData(arg); data != "" && !regexp.MustCompile(`\blen\(`+regexp.QuoteMeta(data)+`\)`).MatchString(types.ExprString(n)) {
@@ -99,6 +99,9 @@ func (c *checker) saysKept(name string, i int, v *types.Var) bool {
 	if f, ok := c.pkg.Defined(name); ok && !(i < len(f.Keeps) && f.Keeps[i]) {
 		return false
 	}
+	if i > 0 && keepsUser.MatchString(name) && d.Untyped(i) {
+		return true
+	}
 	switch v.Type().Underlying().(type) {
 	case *types.Slice, *types.Pointer:
 	default:
@@ -109,25 +112,21 @@ func (c *checker) saysKept(name string, i int, v *types.Var) bool {
 	return d.KeepsNamed(i) || d.Takes(i)
 }
 
+// keepsUser matches the names of functions of C that keep a pointer for their callbacks.
+var keepsUser = regexp.MustCompile(`(?i)(set_?(user_?)?(data|ptr|pointer|ctx|context|opaque|arg|cookie|closure)$|user_?(data|ptr|pointer|ctx|context)$|register|subscribe|(set|add|install)_?\w*(callback|handler|hook|listener|cb)$)`)
+
 // isHandle reports whether a variable is a cgo.Handle.
 func isHandle(v types.Object) bool {
 	name := source.TypeName(v.Type())
 	return name != nil && name.Pkg() != nil && name.Pkg().Path() == "runtime/cgo"
 }
 
-// lentByLibrary matches the names of functions of C whose result belongs to their library.
-var lentByLibrary = regexp.MustCompile(`^((secure_)?getenv|strerror|setlocale|dlerror|ctime|asctime|gmtime|localtime|getpw(nam|uid)|getgr(nam|gid)|inet_ntoa|\w+_(errmsg|errstr|strerror))$`)
-
-// checkFree reports a free of what is not the caller's.
+// checkFree reports a free of what is not the caller's, and one by another function than the one that has to release it.
 func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
-	if name != "free" || len(call.Args) != 1 {
+	if name != "free" && !c.pkg.Ends(name) || len(call.Args) == 0 {
 		return
 	}
-	if addr, ok := c.pkg.Bare(call.Args[0]).(*ast.UnaryExpr); ok && addr.Op == token.AND && u.Local(c.pkg.ObjectOf(addr.X)) {
-		analyzer.Report(c.Pass, call, "wrong", "%s is memory of Go, and must not be freed", types.ExprString(addr.X))
-		return
-	}
-	if v := c.goMemory(u, call.Args[0]); v != nil && u.Local(v) {
+	if v := c.goMemory(u, call.Args[0]); v != nil && u.Local(v) && name == "free" {
 		analyzer.Report(c.Pass, call, "wrong", "%s is memory of Go, and must not be freed", v.Name())
 		return
 	}
@@ -135,31 +134,40 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 	if v == nil || !u.Local(v) {
 		return
 	}
-	from := ""
+	var by *ast.CallExpr
+	at := 0
 	switch values := c.pkg.Values(v); len(values) {
 	case 0: // it has its value by its address
 		writes, _ := c.writes(u, v)
 		for _, w := range writes {
-			if by, ok := w.(*ast.CallExpr); ok {
-				from = c.pkg.C(by.Fun)
+			if w, ok := w.(*ast.CallExpr); ok {
+				by, at = w, 1+slices.IndexFunc(w.Args, func(e ast.Expr) bool { return u.Mentions(e, v) })
 			}
 		}
-		if d := c.pkg.Declared(from); d.FreedBy() != "" {
-			analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.free", from, d.FreedBy())
-		}
-		return
 	case 1:
-		_, from = c.pkg.Result(values[0])
+		by, _ = c.pkg.Result(values[0])
 	}
-	if from == "" || c.pkg.Allocates(from) {
+	if by == nil || c.pkg.C(by.Fun) == "" {
 		return
 	}
-	if d := c.pkg.Declared(from); d.Lent() || d.Borrowed() && !d.SaysFree() || lentByLibrary.MatchString(from) {
+	from := c.pkg.C(by.Fun)
+	rule, d := c.pkg.Rule(by, at), c.pkg.Declared(from)
+	wants := d.FreedBy()
+	switch {
+	case name != "free" && c.rule(by, at) == nil || at == 0 && c.pkg.Allocates(from):
+		return
+	case rule != nil && rule.By != nil:
+		if wants = rule.By[0]; slices.Contains(rule.By, name) {
+			return
+		}
+	case at == 0 && (rule != nil || d.Lent() || d.Borrowed() && !d.SaysFree()):
 		analyzer.Report(c.Pass, call, "wrong", "the result of C.%s belongs to something else, and must not be freed", from)
 		return
+	case at == 0:
+		wants = c.pkg.ReleaserOf(from)
 	}
-	if by := c.pkg.ReleaserOf(from); by != "" {
-		analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.free", from, by)
+	if wants != "" {
+		analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.%s", from, wants, name)
 	}
 }
 
@@ -169,8 +177,10 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 		e = c.pkg.Values(v)[0]
 		switch x := ast.Unparen(e).(type) {
 		case *ast.UnaryExpr: // &T{}
-			if lit, ok := x.X.(*ast.CompositeLit); ok && source.TypeName(c.pkg.Info.TypeOf(lit)) != nil {
-				return v
+			if lit, ok := x.X.(*ast.CompositeLit); ok {
+				if _, ok := c.pkg.Info.TypeOf(lit).(*types.Struct); ok || source.TypeName(c.pkg.Info.TypeOf(lit)) != nil {
+					return v
+				}
 			}
 		case *ast.CallExpr:
 			if types.ExprString(x.Fun) == "new" {
@@ -227,7 +237,7 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 			if _, lit := ast.Unparen(value).(*ast.CompositeLit); !lit {
 				return nil
 			}
-		case types.ExprString(call.Fun) == "make", c.pkg.IsConversion(call) && u.Copies(call):
+		case types.ExprString(call.Fun) == "make", types.ExprString(call.Fun) == "append", c.pkg.IsConversion(call) && u.Copies(call):
 		default:
 			return nil
 		}

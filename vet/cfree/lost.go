@@ -65,7 +65,7 @@ func (c *checker) checkFields() {
 				continue
 			}
 			for _, call := range calls {
-				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.released[maker{name: by}] {
+				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.rule(call, 0) != nil || c.released[maker{name: by}] {
 					c.reportAt(closes.Node.(*ast.FuncDecl).Name, "never", fmt.Sprintf("%s frees other fields of %s, and nothing frees the field %s, which gets the result of C.%s in line %d",
 						closes.Obj.Name(), name, v.Name(), by, c.Fset.Position(call.Pos()).Line), nil)
 					break
@@ -235,12 +235,17 @@ func (c *checker) makes(e ast.Expr) bool {
 // checkFinalizers reports methods that release what the finalizer or the cleanup of their receiver releases as well: they do nothing
 // else, such as to set a field to nil or to stop the cleanup.
 func (c *checker) checkFinalizers() {
-	for _, call := range register.Calls(c.pkg) {
+	calls := register.Calls(c.pkg)
+	for i, call := range calls {
+		c.checkObjectOf(call, calls[:i])
 		t := source.TypeName(c.pkg.Info.TypeOf(call.Ptr))
 		if t == nil {
 			continue
 		}
-		if call.OfCopy() && call.Unit.Local(c.pkg.Named(call.Ptr)) {
+		if !slices.ContainsFunc(calls[:i], func(other register.Call) bool { return source.TypeName(c.pkg.Info.TypeOf(other.Ptr)) == t }) {
+			c.checkChildren(t)
+		}
+		if v := c.pkg.Named(call.Ptr); call.OfCopy() && (call.Unit.Local(v) || call.Unit.IsResult(v)) {
 			analyzer.Report(c.Pass, call.Call, "early", "the object is %s, which is collected when the function has returned a copy of it: return a pointer", c.pkg.Named(call.Ptr).Name())
 			continue
 		}
@@ -275,4 +280,77 @@ func (c *checker) checkFinalizers() {
 			}
 		}
 	}
+}
+
+// checkObjectOf reports a SetFinalizer that panics: for an object that has a finalizer, for a part of an object but its first field, and
+// for memory of C.
+func (c *checker) checkObjectOf(call register.Call, before []register.Call) {
+	if call.Name != "SetFinalizer" {
+		return
+	}
+	u, v := call.Unit, c.pkg.ObjectOf(call.Ptr)
+	if addr, ok := ast.Unparen(call.Ptr).(*ast.UnaryExpr); ok {
+		part := false
+		switch x := ast.Unparen(addr.X).(type) {
+		case *ast.SelectorExpr:
+			s := c.pkg.Info.Selections[x]
+			part = s != nil && len(s.Index()) == 1 && s.Index()[0] > 0
+		case *ast.IndexExpr:
+			value := c.pkg.Info.Types[x.Index].Value
+			part = value != nil && value.String() != "0" && !c.isMap(x.X)
+		}
+		if part {
+			analyzer.Report(c.Pass, call.Call, "wrong", "%s is a part of another object: SetFinalizer ends the program", types.ExprString(addr.X))
+		}
+		v = c.pkg.ObjectOf(addr.X)
+	} else if list := c.pkg.Values(v); len(list) == 1 && u.Local(v) {
+		if _, name := c.pkg.Result(list[0]); name != "" {
+			analyzer.Report(c.Pass, call.Call, "wrong", "%s is memory of C: SetFinalizer ends the program", v.Name())
+		}
+	}
+	for _, other := range before {
+		if x := ast.Unparen(other.Ptr); other.Unit.Node == u.Node && other.Name == call.Name && v != nil && c.pkg.Named(x) == v {
+			through, plain := c.writes(u, v)
+			u.Own(func(n ast.Node) {
+				if again, ok := n.(*ast.CallExpr); ok && again != call.Call && again != other.Call && source.IsFunc(c.pkg.Callee(again), "runtime", "SetFinalizer") {
+					through = append(through, n)
+				}
+			})
+			if _, addr := x.(*ast.UnaryExpr); (plain || addr) && u.Leads(other.Call, through, call.Call) {
+				analyzer.Report(c.Pass, call.Call, "twice", "%s has a finalizer already, of line %d: SetFinalizer ends the program", v.Name(), c.Fset.Position(other.Call.Pos()).Line)
+				return
+			}
+		}
+	}
+}
+
+// checkChildren reports structs with what C has made of the object of a type with a finalizer, which may run first: nothing in them keeps
+// the object.
+func (c *checker) checkChildren(t *types.TypeName) {
+	parent, ok := t.Type().Underlying().(*types.Struct)
+	if !ok {
+		return
+	}
+	for kid, birth := range c.childOf {
+		if !slices.Contains(slices.Collect(parent.Fields()), birth.parent) {
+			continue
+		}
+		for _, name := range c.pkg.Types.Scope().Names() {
+			st, ok := c.pkg.Types.Scope().Lookup(name).Type().Underlying().(*types.Struct)
+			if ok && st != parent && slices.Contains(slices.Collect(st.Fields()), kid) && !slices.ContainsFunc(slices.Collect(st.Fields()), refers) {
+				analyzer.Report(c.Pass, birth.call, "early", "%s does not keep the %s, whose finalizer may free what this is made of: give it a field for that", name, t.Name())
+			}
+		}
+	}
+}
+
+// refers reports whether a field may have a reference to an object of Go. Types of C are invalid.
+func refers(v *types.Var) bool {
+	t := v.Type().Underlying()
+	if ptr, ok := t.(*types.Pointer); ok {
+		t = ptr.Elem().Underlying()
+	}
+	_, basic := t.(*types.Basic)
+	name := source.TypeName(v.Type())
+	return !basic && !(name != nil && name.Pkg() != nil && name.Pkg().Path() == "sync")
 }

@@ -1,6 +1,7 @@
 package cfree
 
 import (
+	"fmt"
 	"go/ast"
 	"go/token"
 	"go/types"
@@ -32,25 +33,29 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			c.checkMade(u, call, "cgo.NewHandle")
 		case isMethod(f, "runtime", "Pin"):
 			if v := c.pkg.ObjectOf(ast.Unparen(call.Fun).(*ast.SelectorExpr).X); u.Local(v) {
-				c.checkObject(u, call, "Pin", v)
+				c.checkObject(u, call, "Pin", v, 0)
 			}
 		case name == "" || c.pkg.IsConversion(call) || c.pkg.Releases(name):
 		default:
 			f, _ := c.pkg.Defined(name)
 			same := !f.Calls && slices.Contains(f.Returns, true) // as a cast
-			if !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" && !same {
+			if c.rule(call, 0) != nil || !lends.MatchString(name) && !c.pkg.Declared(name).Borrowed() && name != "realloc" && !same {
 				c.checkMade(u, call, "C."+name)
 			}
-			for _, arg := range call.Args {
+			for i, arg := range call.Args {
 				addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr)
 				if !ok || addr.Op != token.AND {
+					if v := c.pkg.Variable(arg); v != nil && c.rule(call, i+1) != nil {
+						c.checkObject(u, call, "C."+name, v, i+1)
+					}
 					continue
 				}
 				switch x := ast.Unparen(addr.X).(type) {
 				case *ast.Ident:
-					c.checkObject(u, call, "C."+name, c.pkg.ObjectOf(x))
+					c.checkObject(u, call, "C."+name, c.pkg.ObjectOf(x), i+1)
 				case *ast.SelectorExpr:
 					field, _ := c.pkg.Info.Uses[x.Sel].(*types.Var)
+					c.noteChild(call, field)
 					c.checkOwner(u, call, "C."+name, c.pkg.ObjectOf(x.X), field, types.ExprString(x))
 				}
 			}
@@ -63,15 +68,27 @@ func isMethod(f *types.Func, path, name string) bool {
 	return f != nil && f.Name() == name && f.Pkg() != nil && f.Pkg().Path() == path && f.Signature().Recv() != nil
 }
 
+// rule returns what a library says of what a call of C gives, but for memory that the other rules of the analyzer know.
+func (c *checker) rule(call *ast.CallExpr, at int) *source.Rule {
+	if r := c.pkg.Rule(call, at); r != nil && r.By != nil && !(at == 0 && c.pkg.Allocates(c.pkg.C(call.Fun))) {
+		return r
+	}
+	return nil
+}
+
 // checkMade looks at what has the result of a call.
 func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
 	use := u.Assigned(call, 0, false, c.calls)
+	if r := c.rule(call, 0); r != nil && (use.Role == uses.Drops || use.Role == uses.Looks) && !c.mayTake(call) && !c.runsOnce(u) {
+		c.reportAt(call, "dropped", fmt.Sprintf("the result of %s is never released: nothing has it, for C.%s", name, r.By[0]), nil)
+	}
+	c.noteChild(call, use.Field)
 	if len(c.freed[use.Field]) > 0 {
 		c.released[maker{name: strings.TrimPrefix(name, "C.")}] = true
 	}
 	switch {
 	case use.Role == uses.Names && !use.Inner:
-		c.checkObject(u, call, name, use.Var)
+		c.checkObject(u, call, name, use.Var, 0)
 	case use.Role == uses.Stores:
 		c.gets[use.Field] = append(c.gets[use.Field], call)
 		if s, ok := use.Node.(*ast.AssignStmt); ok {
@@ -89,14 +106,33 @@ func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
 	}
 }
 
-// checkObject looks for a return at which what a variable has got from a call is lost.
-func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v types.Object) {
+// A birth is the call that makes a child, and the field with its parent.
+type birth struct {
+	call   *ast.CallExpr
+	parent *types.Var
+}
+
+// noteChild notes the field that a child gets, and that of its parent.
+func (c *checker) noteChild(call *ast.CallExpr, field *types.Var) {
+	if field != nil && c.makesChild(call) {
+		if sel, ok := c.pkg.Bare(call.Args[0]).(*ast.SelectorExpr); ok {
+			if parent, ok := c.pkg.Info.Uses[sel.Sel].(*types.Var); ok && parent != field {
+				c.childOf[field] = birth{call, parent}
+			}
+		}
+	}
+}
+
+// checkObject looks for a return at which what a variable has got from a call is lost, by its address in the argument at, from 1 on.
+func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v types.Object, at int) {
 	if !u.Local(v) {
 		return
 	}
 	values := slices.DeleteFunc(slices.Clone(c.pkg.Values(v)), func(e ast.Expr) bool { return types.ExprString(e) == "nil" })
 	out := len(values) == 0 // it gets its value by its address
-	if name == "Pin" {
+	rule := c.rule(call, at)
+	block := rule != nil && at > 0 && c.pkg.Variable(call.Args[at-1]) == v // which is freed besides
+	if name == "Pin" || block {
 		out = true
 	} else if len(values) > 1 || !out && c.pkg.Bare(values[0]) != ast.Expr(call) {
 		return
@@ -110,10 +146,10 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	}
 	fate := u.Fate(v, false, c.calls)
 	by, isC := strings.CutPrefix(name, "C.")
-	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Made: isC}
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Made: isC, Fails: rule != nil && rule.Fails}
 	freed, late, field := false, false, false
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
-		if u.Within(use.Node, call) || use.Role == uses.Writes {
+		if by, ok := use.Node.(*ast.CallExpr); u.Within(use.Node, call) || use.Role == uses.Writes || block && ok && c.pkg.C(by.Fun) == "free" {
 			continue
 		}
 		if use.Node.Pos() < call.Pos() {
@@ -124,22 +160,39 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 		late = late || use.Role == uses.Frees && !c.failing(u, use.Node)
 		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && !gets.MatchString(by)
 	}
-	maker := maker{by, 1 + slices.IndexFunc(call.Args, func(e ast.Expr) bool { return out && u.Mentions(e, v) })}
-	c.released[maker] = c.released[maker] || late || field
+	maker := maker{by, at}
+	c.released[maker] = c.released[maker] || late || field || rule != nil
 	if name == "cgo.NewHandle" && len(search.Stop) == 0 && len(fate.Inner) == 0 && !c.deletesGiven() && !c.runsOnce(u) {
 		c.reportAt(call, "never", what+" is never deleted", nil)
+	} else if name == "cgo.NewHandle" && len(u.Idents(v)) > 1 {
+		unknown := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
+		for _, id := range u.Idents(v)[1:] {
+			unknown.Stop[id] = true
+		}
+		if ret, ok := u.Find(unknown).(*ast.ReturnStmt); ok {
+			c.lostAt(call, ret, "object", what, ": nothing else has it there")
+			return
+		}
 	}
-	if isC && len(search.Stop) == 0 && len(fate.Inner) == 0 && makesObject.MatchString(by) && !gets.MatchString(by) && !c.pkg.Allocates(by) && !c.handsOn(u, fate, call) {
-		c.never = append(c.never, made{u, call, what, maker})
+	on := c.handsOn(u, fate, call, rule)
+	if isC && len(search.Stop) == 0 && len(fate.Inner) == 0 && (rule != nil || makesObject.MatchString(by) && !gets.MatchString(by) && !c.pkg.Allocates(by)) && len(on) == 0 {
+		c.never = append(c.never, made{u, call, what, maker, rule})
 	}
-	if !freed && !field || freed && c.pkg.Allocates(by) || out && !late && !field {
+	if rule != nil {
+		if field = len(search.Stop) > 0; len(fate.Inner) > 0 || !field {
+			return
+		}
+		for _, n := range on {
+			search.Stop[n] = true
+		}
+	} else if !freed && !field || freed && c.pkg.Allocates(by) || out && !late && !field {
 		return
 	}
 	for _, v := range fate.Vars {
 		search.Nil[v] = true
 	}
 	ret, ok := u.Find(search).(*ast.ReturnStmt)
-	sure := makesObject.MatchString(by) && freed && isC
+	sure := (rule != nil || makesObject.MatchString(by)) && freed && isC
 	if !ok || c.failed(u, ret, v) || !sure && !(c.fails(u, ret) && (late || field)) {
 		return
 	}
@@ -152,6 +205,7 @@ type made struct {
 	call *ast.CallExpr
 	what string
 	by   maker
+	rule *source.Rule
 }
 
 // A maker is a function of C that makes objects: it returns them, or puts them where an argument points, of which out is the number, from
@@ -164,7 +218,9 @@ type maker struct {
 // checkNever reports objects of C that nothing releases, where other functions of the package release what the same function makes.
 func (c *checker) checkNever() {
 	for _, m := range c.never {
-		if (c.released[m.by] || m.by.out == 0 && c.pkg.ReleaserOf(m.by.name) != "") && !(c.runsOnce(m.u) && m.u.Loop(m.call) == nil) {
+		if once := c.runsOnce(m.u) && m.u.Loop(m.call) == nil; m.rule != nil && !once {
+			c.reportAt(m.call, "object", fmt.Sprintf("%s is never released with C.%s", m.what, m.rule.By[0]), nil)
+		} else if (c.released[m.by] || m.by.out == 0 && c.pkg.ReleaserOf(m.by.name) != "") && !once {
 			c.reportAt(m.call, "object", m.what+" is never released, as it is elsewhere", nil)
 		}
 	}
@@ -183,16 +239,51 @@ func (c *checker) deletesGiven() bool {
 	})
 }
 
-// handsOn reports whether a function of C other than the one that has made an object may keep it: it gets it for something else, and its
-// name does not say that it only reads.
-func (c *checker) handsOn(u *uses.Unit, fate uses.Fate, by *ast.CallExpr) bool {
+// handsOn returns the calls of functions of C, other than the one that has made an object, that may keep it: they get it for something else,
+// and their names do not say that they only read. With the rule of a library the names have to say that they keep, or a part goes on.
+func (c *checker) handsOn(u *uses.Unit, fate uses.Fate, by *ast.CallExpr, rule *source.Rule) (list []ast.Node) {
 	for _, v := range fate.Vars {
 		for _, id := range u.Idents(v) {
 			call := c.outer(u, id)
-			if call != nil && call != by && c.pkg.C(call.Fun) != "" && (slices.Index(call.Args, c.pkg.Dressed(id)) > 0 || mayKeep.MatchString(c.pkg.C(call.Fun))) && !onlyReads.MatchString(c.pkg.C(call.Fun)) {
-				return true
+			if call == nil || call == by || c.pkg.C(call.Fun) == "" {
+				continue
+			}
+			name, first := c.pkg.C(call.Fun), slices.Index(call.Args, c.pkg.Dressed(id)) == 0
+			if rule == nil && (!first || mayKeep.MatchString(name)) && !onlyReads.MatchString(name) || rule != nil && (!first && c.mayTake(c.pkg.Dressed(id)) || first && c.givesPart(u, call)) {
+				list = append(list, call)
 			}
 		}
+	}
+	return list
+}
+
+// mayTake reports whether a function of C that gets an expression may keep it, by its name.
+func (c *checker) mayTake(e ast.Expr) bool {
+	call, ok := c.pkg.Parent(c.pkg.Dressed(e)).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	name := c.pkg.C(call.Fun)
+	return sends.MatchString(name) || mayKeep.MatchString(name) && !onlyReads.MatchString(name) && !options.MatchString(name)
+}
+
+// options matches the names of functions of C that set an option, and leave what they get to their caller. sends matches those that may
+// hand on what they get.
+var (
+	options = regexp.MustCompile(`(?i)setopt`)
+	sends   = regexp.MustCompile(`(?i)(message|post|emit|give|transfer|own|_full$)`)
+)
+
+// givesPart reports whether the result of a function of C, which may be a part of what it is given, leaves the function or is kept.
+func (c *checker) givesPart(u *uses.Unit, call *ast.CallExpr) bool {
+	if c.isNumber(u, call) || ofString.MatchString(c.pkg.C(call.Fun)) || c.rule(call, 0) != nil || !c.pkg.Declared(c.pkg.C(call.Fun)).MayPoint() {
+		return false
+	}
+	switch use := u.Assigned(call, 0, false, c.calls); use.Role {
+	case uses.Keeps, uses.Leaves, uses.Stores:
+		return true
+	case uses.Names:
+		return u.FateIn(use.Var, use.Inner, use.In, c.calls).Has(uses.Keeps, uses.Leaves)
 	}
 	return false
 }

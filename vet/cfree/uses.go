@@ -19,6 +19,7 @@ type alias struct {
 	v       types.Object
 	def     ast.Node // what gives it the pointer, nil for the variable itself
 	view    bool     // it is a slice or a string over the memory
+	child   bool     // it has an object of its own, which must be released before that of the variable
 	touches []touch
 }
 
@@ -31,24 +32,55 @@ type touch struct {
 	obj  ast.Expr
 }
 
+// child matches the names of functions of C that make objects which are of no use without the one that they are made of.
+var child = regexp.MustCompile(`(?i)(stmt|statement|prepare|cursor|iter(ator)?(_|$|new|init|create|open)|create_iter|txn|transaction|snapshot)`)
+
 // aliases returns a variable and those of the unit that point into its memory. A function of C whose result belongs to something else
-// returns such a pointer for its first argument.
+// returns such a pointer for its first argument, and one that makes a child.
 func (c *checker) aliases(u *uses.Unit, v types.Object) []alias {
 	list := []alias{{v: v}}
+	add := func(from alias, use uses.Use, child bool) {
+		if use.Role == uses.Names && !use.Inner && !slices.ContainsFunc(list, func(a alias) bool { return a.v == use.Var }) {
+			list = append(list, alias{v: use.Var, def: use.Node, view: use.View || from.view, child: child})
+		}
+	}
 	for i := 0; i < len(list) && i < 8; i++ {
 		for _, id := range u.Idents(list[i].v) {
 			use := u.Follow(id, false, c.calls)
-			list[i].touches = append(list[i].touches, c.touchOf(u, id, use, use.View || list[i].view))
-			if call, ok := use.Node.(*ast.CallExpr); ok && len(call.Args) > 0 && use.From == call.Args[0] && c.pkg.Declared(c.pkg.C(call.Fun)).Borrowed() {
-				use = u.Follow(call, false, c.calls)
+			t := c.touchOf(u, id, use, use.View || list[i].view)
+			call, ok := use.Node.(*ast.CallExpr)
+			if list[i].child && ok && c.pkg.Releases(c.pkg.C(call.Fun)) {
+				t.how = "released"
 			}
-			if use.Role == uses.Names && !use.Inner && !slices.ContainsFunc(list, func(a alias) bool { return a.v == use.Var }) {
-				list = append(list, alias{v: use.Var, def: use.Node, view: use.View || list[i].view})
+			list[i].touches = append(list[i].touches, t)
+			if ok && len(call.Args) > 0 && use.From == call.Args[0] && c.pkg.C(call.Fun) != "" {
+				made := i == 0 && c.makesChild(call)
+				for i, arg := range call.Args {
+					if addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr); ok && made && c.released[maker{c.pkg.C(call.Fun), i + 1}] && u.Local(c.pkg.ObjectOf(addr.X)) {
+						add(list[0], uses.Use{Role: uses.Names, Var: c.pkg.ObjectOf(addr.X), Node: call}, true)
+					}
+				}
+				if r := c.pkg.Rule(call, 0); made || r != nil && r.By == nil || c.pkg.Declared(c.pkg.C(call.Fun)).Borrowed() {
+					use = u.Follow(call, false, c.calls)
+				}
+				add(list[i], use, made)
+			} else {
+				add(list[i], use, list[i].child)
 			}
 		}
 	}
 	return list
 }
+
+// makesChild reports whether a call of C makes a child of its first argument, as far as its name tells. What has been made of a connection to
+// mysql may be closed later.
+func (c *checker) makesChild(call *ast.CallExpr) bool {
+	name := c.pkg.C(call.Fun)
+	return len(call.Args) > 0 && child.MatchString(name) && makesObject.MatchString(name) && !gets.MatchString(name) && !strings.HasPrefix(name, "mysql_")
+}
+
+// endsAll matches the names of functions of C behind which nothing may use a child, nor release it.
+var endsAll = regexp.MustCompile(`(?i)(close|free|destroy|delete|finish|dispose|release)$`)
 
 // sameValue reports whether a variable has the value of another one.
 func (c *checker) sameValue(u *uses.Unit, v, w types.Object) bool {
@@ -119,7 +151,14 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 		return // closed is not freed
 	}
 	for _, a := range c.aliases(u, r.v) {
-		if a.def != nil && !u.Leads(a.def, nil, r.at) && !deferred {
+		if a.child && !endsAll.MatchString(r.name) {
+			continue
+		}
+		if a.def != nil && !deferred && !u.Leads(a.def, nil, r.at) {
+			if !a.child && u.Loop(r.at) == nil && slices.ContainsFunc(a.touches, func(t touch) bool { return t.how != "" }) && c.reaches(u, r.at, a.def, writes) {
+				c.reportUse(r, a.def, "%s is used behind %s of it in line %d", r.v.Name(), types.ExprString(r.call.Fun), c.Fset.Position(r.call.Pos()).Line)
+				return
+			}
 			continue
 		}
 		defs, plain := writes, true
@@ -133,7 +172,12 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 			if c.pkg.Info.Uses[t.id] == nil || r.call.Pos() <= t.id.Pos() && t.id.Pos() < r.call.End() {
 				continue
 			}
-			if lit := u.Lit(t.id.Pos()); lit != nil {
+			lit := u.Lit(t.id.Pos())
+			if d := c.deferOf(u, t, lit); d != nil && t.how != "" && (d != r.at && u.Loop(d) == u.Loop(r.at) && c.reaches(u, d, r.at, writes) || d == r.at && a.child && t.id.Pos() > r.call.End()) {
+				c.reportUse(r, t.node, "the defer uses %s, and runs behind %s of %s in line %d", a.v.Name(), types.ExprString(r.call.Fun), r.v.Name(), c.Fset.Position(r.call.Pos()).Line)
+				return
+			}
+			if lit != nil {
 				if deferred && c.checkLiteral(u, r, a, lit, defs) {
 					return
 				}
@@ -144,11 +188,33 @@ func (c *checker) checkUses(u *uses.Unit, r release, writes []ast.Node) {
 	}
 }
 
-// checkField reports a field of a variable that is used, or freed again, behind a free of it.
+// isChild reports whether a field has what C has made of what another one has.
+func (c *checker) isChild(of, sel *ast.SelectorExpr) bool {
+	field, ok := c.pkg.Info.Uses[of.Sel].(*types.Var)
+	parent := c.childOf[field].parent
+	return ok && parent != nil && c.pkg.Info.Uses[sel.Sel] == types.Object(parent)
+}
+
+// deferOf returns the defer that touches memory when the function ends, whatever has happened, itself or by a literal, or nil.
+func (c *checker) deferOf(u *uses.Unit, t touch, lit *ast.FuncLit) *ast.DeferStmt {
+	call := t.node
+	if lit != nil {
+		if call = u.Parent(lit); u.Parent(u.Statement(t.node)) != ast.Node(lit.Body) {
+			return nil
+		}
+		if _, ok := u.Statement(t.node).(*ast.ExprStmt); !ok {
+			return nil
+		}
+	}
+	d, _ := u.Parent(call).(*ast.DeferStmt)
+	return d
+}
+
+// checkField reports a field of a variable that is used, or freed again, behind a free of it, and a child that is released behind it.
 func (c *checker) checkField(u *uses.Unit, call *ast.CallExpr) {
 	name, arg := c.ends(call)
 	sel, ok := c.pkg.Bare(arg).(*ast.SelectorExpr)
-	if _, plain := u.Parent(call).(*ast.ExprStmt); name == "" || !ok || !plain || closes.MatchString(name) || c.pkg.C(call.Fun) == "" {
+	if _, plain := u.Parent(call).(*ast.ExprStmt); name == "" || !ok || !plain || c.pkg.C(call.Fun) == "" {
 		return
 	}
 	v, text := c.pkg.Variable(sel.X), types.ExprString(sel)
@@ -163,7 +229,9 @@ func (c *checker) checkField(u *uses.Unit, call *ast.CallExpr) {
 		switch {
 		case !ok || u.Lit(id.Pos()) != nil || c.pkg.Func(of) != nil:
 			writes = append(writes, id) // what has the whole may change the field
-		case types.ExprString(of) != text:
+		case passed && endsAll.MatchString(name) && c.pkg.Releases(c.pkg.C(by.Fun)) && c.isChild(of, sel):
+			reads = append(reads, by)
+		case types.ExprString(of) != text || closes.MatchString(name):
 		case assigned && slices.Contains(s.Lhs, ast.Expr(of)):
 			writes = append(writes, s)
 		case passed && by != call && c.pkg.C(by.Fun) != "" && by.Fun != of && (c.pkg.C(by.Fun) == name || !c.pkg.Releases(c.pkg.C(by.Fun))):
@@ -176,7 +244,7 @@ func (c *checker) checkField(u *uses.Unit, call *ast.CallExpr) {
 	}
 	for _, n := range reads {
 		if u.Loop(n) == u.Loop(call) && n.Pos() > call.Pos() && c.reaches(u, call, n, writes) {
-			c.reportAt(n, "after", fmt.Sprintf("%s is used behind C.%s of it in line %d", text, name, c.Fset.Position(call.Pos()).Line), nil,
+			c.reportAt(n, "after", fmt.Sprintf("%s, or what was made of it, is used behind C.%s of it in line %d", text, name, c.Fset.Position(call.Pos()).Line), nil,
 				analysis.RelatedInformation{Pos: call.Pos(), Message: "the free"})
 			return
 		}
@@ -255,7 +323,7 @@ func (c *checker) reaches(u *uses.Unit, from, to ast.Node, writes []ast.Node) bo
 		}
 	}
 	if call, ok := from.(*ast.CallExpr); ok {
-		if v := c.pkg.Receiver(call); v != nil {
+		if v := c.pkg.Receiver(c.pkg.Dressed(call)); v != nil {
 			s.Nil[v] = true
 		}
 	}
