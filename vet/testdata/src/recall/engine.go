@@ -402,3 +402,4 @@ func goodSumOther() int {
 	s := numbers()
 	return int(C.sum(&s[0], 1))
 }
+func goodSumOfParam(s []C.int) int { return int(C.sum(&s[0], 1)) }

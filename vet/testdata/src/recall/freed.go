@@ -8,37 +8,6 @@ import (
 	"unsafe"
 )
 
-func badFreeGo(s *store, n int) {
-	b := make([]byte, n)
-	C.st_put(s.ptr, unsafe.Pointer(&b[0]), C.size_t(n))
-	C.free(unsafe.Pointer(&b[0]))
-}
-func goodFreeGo(s *store, n int) {
-	b := C.CBytes(make([]byte, n))
-	C.st_put(s.ptr, b, C.size_t(n))
-	C.free(b)
-}
-
-func badInterior(s *store) {
-	p := C.malloc(64)
-	p = unsafe.Add(p, 8)
-	C.st_put(s.ptr, p, 8)
-	C.free(p)
-}
-func goodInterior(s *store) {
-	p := C.malloc(64)
-	q := unsafe.Add(p, 8)
-	C.st_put(s.ptr, q, 8)
-	C.free(p)
-}
-
-func badBorrowed(s *store) error {
-	p := C.st_error(s.ptr)
-	defer C.free(unsafe.Pointer(p))
-	return errors.New(C.GoString(p))
-}
-func goodBorrowed(s *store) error { return errors.New(C.GoString(C.st_error(s.ptr))) }
-
 func badMismatch(path *C.char)  { db := C.st_open(path); C.st_get(db, path); C.free(unsafe.Pointer(db)) }
 func goodMismatch(path *C.char) { db := C.st_open(path); C.st_get(db, path); C.st_close(db) }
 
@@ -71,9 +40,6 @@ func goodLoop(s *store, key string) {
 	}
 }
 
-func badAdopted(s *store)  { p := C.malloc(64); defer C.free(p); C.st_adopt(s.ptr, p) }
-func goodAdopted(s *store) { p := C.malloc(64); C.st_adopt(s.ptr, p) }
-
 func badAdoptedLate(s *store)  { p := C.malloc(64); defer C.st_adopt(s.ptr, p); C.free(p) }
 func goodAdoptedLate(s *store) { p := C.malloc(64); defer C.st_adopt(s.ptr, p) }
 
@@ -92,9 +58,6 @@ func goodMoved(s *store) {
 	C.st_put(s.ptr, q, 8)
 	C.free(q)
 }
-
-func badReturned(s *store) *C.char  { p := C.st_dump(s.ptr); defer C.free(unsafe.Pointer(p)); return p }
-func goodReturned(s *store) *C.char { p := C.st_dump(s.ptr); return p }
 
 func badString(s *store) string {
 	p := C.st_dump(s.ptr)
@@ -118,21 +81,6 @@ func goodKept(s *store, label string) func() {
 	p := C.CString(label)
 	C.st_set_label(s.ptr, p)
 	return func() { C.free(unsafe.Pointer(p)) }
-}
-
-func badKey(s *store) string {
-	it := C.st_iter_new(s.ptr)
-	C.st_iter_next(it)
-	key := C.st_iter_key(it)
-	C.st_iter_free(it)
-	return C.GoString(key)
-}
-func goodKey(s *store) string {
-	it := C.st_iter_new(s.ptr)
-	C.st_iter_next(it)
-	key := C.GoString(C.st_iter_key(it))
-	C.st_iter_free(it)
-	return key
 }
 
 func badGoroutine(s *store, key string) {
@@ -203,41 +151,12 @@ func badNew(s *store) {
 }
 func goodNew(s *store)     { p := C.malloc(4); C.st_put(s.ptr, p, 4); C.free(p) }
 func badConstant(s *store) { p := C.st_name(s.ptr); C.free(unsafe.Pointer(p)) }
-func badGetenv(n *C.char)  { p := C.getenv(n); C.free(unsafe.Pointer(p)) }
 func badTaken(s *store, key string) {
 	p := C.CString(key)
 	defer C.free(unsafe.Pointer(p))
 	C.st_own(s.ptr, p)
 }
 func goodTaken(s *store, key string) { p := C.CString(key); C.st_own(s.ptr, p) }
-
-func badWalk() {
-	for e := C.st_nodes(); e != nil; e = e.next {
-		C.free(unsafe.Pointer(e))
-	}
-}
-func goodWalk() {
-	for e := C.st_nodes(); e != nil; {
-		next := e.next
-		C.free(unsafe.Pointer(e))
-		e = next
-	}
-}
-
-func badOut(s *store) string {
-	var it *C.st_iter
-	C.st_iter_init(s.ptr, &it)
-	key := C.st_iter_key(it)
-	C.st_iter_free(it)
-	return C.GoString(key)
-}
-func goodOut(s *store) string {
-	var it *C.st_iter
-	C.st_iter_init(s.ptr, &it)
-	C.st_iter_free(it)
-	C.st_iter_init(s.ptr, &it)
-	return C.GoString(C.st_iter_key(it))
-}
 
 func goodGrow(n int) unsafe.Pointer {
 	p := C.malloc(8)

@@ -14,66 +14,6 @@ var errStore = errors.New("store")
 
 type store struct{ ptr *C.st }
 
-func badContinue(s *store, keys []string) {
-	for _, k := range keys {
-		p := C.CString(k)
-		if C.st_get(s.ptr, p) < 0 {
-			continue
-		}
-		C.free(unsafe.Pointer(p))
-	}
-}
-func goodContinue(s *store, keys []string) {
-	for _, k := range keys {
-		p := C.CString(k)
-		if C.st_get(s.ptr, p) < 0 {
-			C.free(unsafe.Pointer(p))
-			continue
-		}
-		C.free(unsafe.Pointer(p))
-	}
-}
-
-func badRetry(s *store, key string) bool {
-	for range 3 {
-		p := C.CString(key)
-		if C.st_get(s.ptr, p) == 0 {
-			C.free(unsafe.Pointer(p))
-			return true
-		}
-	}
-	return false
-}
-func goodRetry(s *store, key string) bool {
-	p := C.CString(key)
-	for range 3 {
-		if C.st_get(s.ptr, p) == 0 {
-			C.free(unsafe.Pointer(p))
-			return true
-		}
-	}
-	C.free(unsafe.Pointer(p))
-	return false
-}
-
-func badDeferEarly(s *store, key string) {
-	p := C.CString(key)
-	defer C.free(unsafe.Pointer(p))
-	if C.st_get(s.ptr, p) < 0 {
-		p = C.CString("other")
-		C.st_get(s.ptr, p)
-	}
-}
-func goodDeferEarly(s *store, key string) {
-	p := C.CString(key)
-	defer func() { C.free(unsafe.Pointer(p)) }()
-	if C.st_get(s.ptr, p) < 0 {
-		C.free(unsafe.Pointer(p))
-		p = C.CString("other")
-		C.st_get(s.ptr, p)
-	}
-}
-
 func badRealloc(s *store, n int) error {
 	p := C.malloc(8)
 	C.st_put(s.ptr, p, 8)
@@ -119,45 +59,12 @@ func (n *names) goodMapSet(key, value string) {
 	n.byKey[key] = C.CString(value)
 }
 
-func (n *names) badMapDelete(key string)  { delete(n.byKey, key) }
-func (n *names) goodMapDelete(key string) { C.free(unsafe.Pointer(n.byKey[key])); delete(n.byKey, key) }
-
 func (n *names) badTruncate() { n.list = n.list[:0] }
 func (n *names) goodTruncate() {
 	for _, p := range n.list {
 		C.free(unsafe.Pointer(p))
 	}
 	n.list = n.list[:0]
-}
-
-func badGo(s *store, key string) { p := C.CString(key); go func() { C.st_get(s.ptr, p) }() }
-func goodGo(s *store, key string) {
-	p := C.CString(key)
-	go func() {
-		defer C.free(unsafe.Pointer(p))
-		C.st_get(s.ptr, p)
-	}()
-}
-
-func badIterator(s *store, key string) bool {
-	it := C.st_iter_new(s.ptr)
-	for C.st_iter_next(it) != 0 {
-		if C.GoString(C.st_iter_key(it)) == key {
-			return true
-		}
-	}
-	C.st_iter_free(it)
-	return false
-}
-func goodIterator(s *store, key string) bool {
-	it := C.st_iter_new(s.ptr)
-	defer C.st_iter_free(it)
-	for C.st_iter_next(it) != 0 {
-		if C.GoString(C.st_iter_key(it)) == key {
-			return true
-		}
-	}
-	return false
 }
 
 func badErrorOut(s *store) error {
@@ -176,47 +83,12 @@ func goodErrorOut(s *store) error {
 	return nil
 }
 
-func badOpen(path *C.char) (int, error) {
-	db := C.st_open(path)
-	n := C.st_get(db, path)
-	if n < 0 {
-		return 0, errStore
-	}
-	C.st_close(db)
-	return int(n), nil
-}
-func goodOpen(path *C.char) (int, error) {
-	db := C.st_open(path)
-	n := C.st_get(db, path)
-	C.st_close(db)
-	if n < 0 {
-		return 0, errStore
-	}
-	return int(n), nil
-}
-
 func text(s string) (*C.char, func()) {
 	p := C.CString(s)
 	return p, func() { C.free(unsafe.Pointer(p)) }
 }
 func badThrown(s *store, key string)  { p, _ := text(key); C.st_get(s.ptr, p) }
 func goodThrown(s *store, key string) { p, free := text(key); C.st_get(s.ptr, p); free() }
-
-func badBuilt(s *store, text string) (*label, error) {
-	l := &label{text: C.CString(text)}
-	if C.st_get(s.ptr, l.text) < 0 {
-		return nil, errStore
-	}
-	return l, nil
-}
-func goodBuilt(s *store, text string) (*label, error) {
-	l := &label{text: C.CString(text)}
-	if C.st_get(s.ptr, l.text) < 0 {
-		l.Close()
-		return nil, errStore
-	}
-	return l, nil
-}
 
 func badPanic(s *store) (err error) {
 	defer func() { err, _ = recover().(error) }()

@@ -11,48 +11,6 @@ import (
 
 // These were known when the analyzers were written.
 
-func badBytes(n C.int) []byte {
-	p := C.malloc(C.size_t(n))
-	C.memset(p, 1, C.size_t(n))
-	C.free(p)
-	return C.GoBytes(p, n)
-}
-func goodBytes(n C.int) []byte {
-	p := C.malloc(C.size_t(n))
-	C.memset(p, 1, C.size_t(n))
-	b := C.GoBytes(p, n)
-	C.free(p)
-	return b
-}
-
-func badDump(s *store) string { p := C.st_dump(s.ptr); C.free(unsafe.Pointer(p)); return C.GoString(p) }
-func badOrder(s *store, key string) {
-	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
-	p.key = C.CString(key)
-	C.st_put_pair(s.ptr, p)
-	C.free(unsafe.Pointer(p))
-	C.free(unsafe.Pointer(p.key))
-}
-func goodOrder(s *store, key string) {
-	p := (*C.st_pair)(C.calloc(1, C.sizeof_st_pair))
-	p.key = C.CString(key)
-	C.st_put_pair(s.ptr, p)
-	k := p.key
-	C.free(unsafe.Pointer(p))
-	C.free(unsafe.Pointer(k))
-}
-
-func badSlice(s *store) []byte {
-	p := C.st_dump(s.ptr)
-	defer C.free(unsafe.Pointer(p))
-	return unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p))
-}
-func goodSlice(s *store) []byte {
-	p := C.st_dump(s.ptr)
-	defer C.free(unsafe.Pointer(p))
-	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(p)), C.strlen(p))...)
-}
-
 type cleaned struct {
 	ptr  *C.st
 	name string
@@ -110,37 +68,6 @@ func newGood() *goodCloser {
 
 func (d *goodCloser) Close() { runtime.SetFinalizer(d, nil); C.st_close(d.ptr) }
 
-func badPart(s *store, keys []string) error {
-	var list []*C.char
-	for _, k := range keys {
-		if k == "" {
-			return errStore
-		}
-		list = append(list, C.CString(k))
-	}
-	C.st_put_list(s.ptr, &list[0], C.size_t(len(list)))
-	for _, p := range list {
-		C.free(unsafe.Pointer(p))
-	}
-	return nil
-}
-func goodPart(s *store, keys []string) error {
-	var list []*C.char
-	defer func() {
-		for _, p := range list {
-			C.free(unsafe.Pointer(p))
-		}
-	}()
-	for _, k := range keys {
-		if k == "" {
-			return errStore
-		}
-		list = append(list, C.CString(k))
-	}
-	C.st_put_list(s.ptr, &list[0], C.size_t(len(list)))
-	return nil
-}
-
 func badRounds(s *store, in <-chan string) {
 	for k := range in {
 		p := C.CString(k)
@@ -182,9 +109,6 @@ func goodConstructor(path, key *C.char) (*store, error) {
 type label struct{ text *C.char }
 
 func (l *label) Close() { C.free(unsafe.Pointer(l.text)) }
-
-func (l *label) badSet(s string)  { l.text = C.CString(s) }
-func (l *label) goodSet(s string) { C.free(unsafe.Pointer(l.text)); l.text = C.CString(s) }
 
 var badPool = sync.Pool{New: func() any { return C.malloc(4096) }}
 

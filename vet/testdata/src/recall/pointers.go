@@ -152,6 +152,3 @@ func badGive(n C.size_t) unsafe.Pointer { b := make([]byte, n); return unsafe.Po
 
 //export goodGive
 func goodGive(n C.size_t) unsafe.Pointer { b := make([]byte, n); return C.CBytes(b) }
-
-func badHeld(s *store)  { h := &hook{}; C.st_hold(s.ptr, unsafe.Pointer(h)) }
-func goodHeld(s *store) { h := &hook{}; C.st_put(s.ptr, unsafe.Pointer(h), 8) }
