@@ -6,6 +6,7 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 
@@ -65,7 +66,7 @@ func (c *checker) checkFields() {
 				continue
 			}
 			for _, call := range calls {
-				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.rule(call, 0) != nil || c.released[maker{name: by}] {
+				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.rule(call, 0) != nil && !strings.Contains(by, "malloc") || c.released[maker{name: by}] { // av_malloc makes what others take
 					c.reportAt(closes.Node.(*ast.FuncDecl).Name, "never", fmt.Sprintf("%s frees other fields of %s, and nothing frees the field %s, which gets the result of C.%s in line %d",
 						closes.Obj.Name(), name, v.Name(), by, c.Fset.Position(call.Pos()).Line), nil)
 					break
@@ -237,7 +238,7 @@ func (c *checker) makes(e ast.Expr) bool {
 func (c *checker) checkFinalizers() {
 	calls := register.Calls(c.pkg)
 	for i, call := range calls {
-		c.checkObjectOf(call, calls[:i])
+		c.checkObjectOf(call, i, calls)
 		t := source.TypeName(c.pkg.Info.TypeOf(call.Ptr))
 		if t == nil {
 			continue
@@ -284,7 +285,7 @@ func (c *checker) checkFinalizers() {
 
 // checkObjectOf reports a SetFinalizer that panics: for an object that has a finalizer, for a part of an object but its first field, and
 // for memory of C.
-func (c *checker) checkObjectOf(call register.Call, before []register.Call) {
+func (c *checker) checkObjectOf(call register.Call, i int, calls []register.Call) {
 	if call.Name != "SetFinalizer" {
 		return
 	}
@@ -304,11 +305,17 @@ func (c *checker) checkObjectOf(call register.Call, before []register.Call) {
 		}
 		v = c.pkg.ObjectOf(addr.X)
 	} else if list := c.pkg.Values(v); len(list) == 1 && u.Local(v) {
-		if _, name := c.pkg.Result(list[0]); name != "" {
+		by, name := c.pkg.Result(list[0])
+		if name != "" {
 			analyzer.Report(c.Pass, call.Call, "wrong", "%s is memory of C: SetFinalizer ends the program", v.Name())
 		}
+		for _, other := range calls {
+			if by != nil && other.Unit.Obj != nil && other.Unit.Obj == c.pkg.Callee(by) && other.Name == call.Name && other.Returned() {
+				analyzer.Report(c.Pass, call.Call, "twice", "%s has a finalizer already, of %s: SetFinalizer ends the program", v.Name(), other.Unit.Obj.Name())
+			}
+		}
 	}
-	for _, other := range before {
+	for _, other := range calls[:i] {
 		if x := ast.Unparen(other.Ptr); other.Unit.Node == u.Node && other.Name == call.Name && v != nil && c.pkg.Named(x) == v {
 			through, plain := c.writes(u, v)
 			u.Own(func(n ast.Node) {

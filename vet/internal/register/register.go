@@ -45,6 +45,18 @@ func (c *Call) OfCopy() bool {
 	return found
 }
 
+// Returned reports whether the object is a variable that each return statement of the function returns first, but for those that return nil.
+func (c *Call) Returned() bool {
+	v, all, found := c.Unit.ObjectOf(c.Ptr), true, false
+	c.Unit.Own(func(n ast.Node) {
+		if ret, ok := n.(*ast.ReturnStmt); ok && len(ret.Results) > 0 {
+			is := v != nil && c.Unit.ObjectOf(ret.Results[0]) == v
+			all, found = all && (is || types.ExprString(ret.Results[0]) == "nil"), found || is
+		}
+	})
+	return all && found && c.Unit.Parent(c.Unit.Statement(c.Call)) == ast.Node(c.Unit.Body)
+}
+
 // Calls returns the calls in a package. SetFinalizer(x, nil) is none.
 func Calls(p *source.Package) []Call {
 	if !analyzer.Imports(p.Types, "runtime") {

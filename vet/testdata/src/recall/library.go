@@ -30,7 +30,8 @@ typedef struct AVFrame AVFrame; AVFrame *av_frame_alloc(void); void av_frame_fre
 typedef struct PGresult PGresult; typedef struct PGconn PGconn; PGresult *PQexec(PGconn *c, const char *q); void PQclear(PGresult *r);
 int PQntuples(PGresult *r); char *PQgetvalue(PGresult *r, int i, int j);
 static PGresult *query(PGconn *c, const char *q) { PGresult *r = PQexec(c, q); return r; }
-void st_set_userdata(st *s, int kind, void *p);
+void st_set_userdata(st *s, int kind, void *p); char *st_render(st *s);
+typedef struct st_txn st_txn; st_txn *st_txn_begin(st *s); int st_txn_run(st_txn *t); int st_txn_commit(st_txn *t); void st_txn_abort(st_txn *t);
 */
 import "C"
 
@@ -252,6 +253,30 @@ func newReader(path *C.char) *reader {
 func (r *reader) badEnd()  { C.st_close(r.db); C.st_iter_free(r.it) }
 func (r *reader) goodEnd() { C.st_iter_free(r.it); C.st_close(r.db) }
 
+func badTxn(s *store) error {
+	t := C.st_txn_begin(s.ptr)
+	if C.st_txn_run(t) != 0 {
+		return errors.New("run")
+	}
+	C.st_txn_commit(t)
+	return nil
+}
+func goodTxn(s *store) error {
+	t := C.st_txn_begin(s.ptr)
+	if C.st_txn_run(t) != 0 {
+		C.st_txn_abort(t)
+		return errors.New("run")
+	}
+	C.st_txn_commit(t)
+	return nil
+}
+func badRender(s *store) string { return C.GoString(C.st_render(s.ptr)) }
+func goodRender(s *store) string {
+	p := C.st_render(s.ptr)
+	defer C.st_free(unsafe.Pointer(p))
+	return C.GoString(p)
+}
+
 // Finalizers.
 
 type final struct {
@@ -267,6 +292,8 @@ func goodSetTwice(f *final) {
 	runtime.SetFinalizer(f, nil)
 	runtime.SetFinalizer(f, end)
 }
+func newFinal() *final       { f := &final{}; runtime.SetFinalizer(f, end); return f }
+func badSetAgain() *final    { f := newFinal(); runtime.SetFinalizer(f, end); return f }
 func badFinalPart(f *final)  { runtime.SetFinalizer(&f.p, func(p **C.st) { C.st_close(*p) }) }
 func goodFinalPart(f *final) { runtime.SetFinalizer(&f.n, func(*int) { println("gone") }) }
 func badFinalOfC(path *C.char) {
