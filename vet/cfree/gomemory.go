@@ -32,6 +32,9 @@ func (c *checker) checkGo(u *uses.Unit) {
 			c.checkField(u, n)
 			for i, arg := range n.Args {
 				v := c.goMemory(u, arg)
+				if v == nil && (c.pkg.Keeps(n, i+1) || keepsUser.MatchString(name)) {
+					v = c.goObject(u, arg)
+				}
 				if v != nil && !pinned && (c.pkg.Keeps(n, i+1) || c.saysKept(name, i, v) || c.storesObject(name, i, v)) {
 					analyzer.Report(c.Pass, arg, "kept", "C.%s keeps the address of %s, which is memory of Go: copy it to C, or pin it", name, v.Name())
 				}
@@ -169,6 +172,32 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 	if wants != "" {
 		analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.%s", from, wants, name)
 	}
+}
+
+// goObject returns the parameter that an expression is if it points to a struct of the package, and none of its type is in memory of C.
+func (c *checker) goObject(u *uses.Unit, e ast.Expr) *types.Var {
+	v, ok := c.pkg.Variable(e).(*types.Var)
+	if !ok || !slices.Contains(u.Params(), v) {
+		return nil
+	}
+	ptr, _ := v.Type().(*types.Pointer)
+	name := source.TypeName(v.Type())
+	if ptr == nil || name == nil || name.Pkg() != c.pkg.Types {
+		return nil
+	}
+	if _, ok := name.Type().Underlying().(*types.Struct); !ok {
+		return nil
+	}
+	for _, f := range c.pkg.Files {
+		for n := range ast.Preorder(f) {
+			if call, ok := n.(*ast.CallExpr); ok && c.pkg.IsConversion(call) && source.TypeName(c.pkg.Info.TypeOf(call.Fun)) == name {
+				if _, by := c.pkg.Result(call.Args[0]); by != "" {
+					return nil
+				}
+			}
+		}
+	}
+	return v
 }
 
 // goMemory returns the variable of Go to whose memory an expression is a pointer, or nil.

@@ -324,6 +324,8 @@ func goodBlobPinned(st *C.sqlite3_stmt, b []byte, pin *runtime.Pinner) {
 	C.sqlite3_bind_blob(st, 1, unsafe.Pointer(&b[0]), C.int(len(b)), nil)
 }
 func badUserdata(s *store)  { n := 1; C.st_set_userdata(s.ptr, 1, unsafe.Pointer(&n)) }
+func (r *reader) badSelf()  { C.st_set_userdata(r.db, 1, unsafe.Pointer(r)) }
+func (r *reader) goodSelf() { C.st_set_userdata(r.db, 1, unsafe.Pointer(r.it)) }
 func goodSetvbuf(f *C.FILE) { C.setvbuf(f, nil, 2, 0) }
 func badSetvbuf(f *C.FILE)  { b := make([]C.char, 512); C.setvbuf(f, &b[0], 0, 512) }
 
