@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/tools/go/analysis"
+
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
@@ -138,7 +140,8 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	block := rule != nil && at > 0 && c.pkg.Variable(call.Args[at-1]) == v // which is freed besides
 	if name == "Pin" || block {
 		out = true
-	} else if len(values) > 1 || !out && c.pkg.Bare(values[0]) != ast.Expr(call) {
+	} else if others := func(e ast.Expr) bool { _, by := c.pkg.Result(e); return by == "" }; (len(values) > 1 || !out && c.pkg.Bare(values[0]) != ast.Expr(call)) &&
+		(rule == nil || at > 0 || slices.ContainsFunc(values, others)) {
 		return
 	}
 	what := "the result of " + name
@@ -150,9 +153,12 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	}
 	fate := u.Fate(v, false, c.calls)
 	by, isC := strings.CutPrefix(name, "C.")
-	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Made: isC, Fails: rule != nil && rule.Fails}
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}, Made: isC, Fails: rule != nil && rule.Fails}
 	freed, late, field := false, false, false
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
+		if use.Role == uses.Writes && len(values) > 1 && !u.Within(call, use.Node) {
+			search.Overwrites[use.Node] = true
+		}
 		if by, ok := use.Node.(*ast.CallExpr); u.Within(use.Node, call) || use.Role == uses.Writes || block && ok && c.pkg.C(by.Fun) == "free" {
 			continue
 		}
@@ -195,7 +201,13 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	for _, v := range fate.Vars {
 		search.Nil[v] = true
 	}
-	ret, ok := u.Find(search).(*ast.ReturnStmt)
+	end := u.Find(search)
+	if search.Overwrites[end] {
+		c.reportAt(call, "overwritten", fmt.Sprintf("%s is not released before %s gets another value", what, v.Name()), nil,
+			analysis.RelatedInformation{Pos: end.Pos(), Message: "another value"})
+		return
+	}
+	ret, ok := end.(*ast.ReturnStmt)
 	sure := (rule != nil || makesObject.MatchString(by)) && freed && isC
 	if !ok || c.failed(u, ret, v) || !sure && !(c.fails(u, ret) && (late || field)) {
 		return
