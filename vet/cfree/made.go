@@ -83,7 +83,7 @@ func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
 	use := u.Assigned(call, 0, false, c.calls)
 	if r := c.rule(call, 0); r != nil && (use.Role == uses.Drops || use.Role == uses.Looks) && !c.mayTake(call) && !c.runsOnce(u) {
 		c.reportAt(call, "dropped", fmt.Sprintf("the result of %s is never released: nothing has it, for C.%s", name, r.By[0]), nil)
-	} else if by := strings.TrimPrefix(name, "C."); r == nil && use.Role == uses.Looks && !c.pkg.Allocates(by) && !gets.MatchString(by) {
+	} else if by := strings.TrimPrefix(name, "C."); use.Role == uses.Looks && !c.pkg.Listed(by) && !c.pkg.Allocates(by) && !gets.MatchString(by) {
 		if copy, ok := u.Parent(c.pkg.Dressed(call)).(*ast.CallExpr); ok && ofString.MatchString(c.pkg.C(copy.Fun)) {
 			c.never = append(c.never, made{u: u, call: call, what: "the result of " + name, by: maker{name: by}}) // C.GoString(C.f())
 		}

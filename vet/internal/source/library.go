@@ -85,6 +85,9 @@ func (p *Package) Ends(name string) bool {
 	return rules().enders[name] && !own
 }
 
+// Listed reports whether a library says what a function gives, of some calls at least.
+func (p *Package) Listed(name string) bool { return rules().makers[name] != nil }
+
 // Rule returns what a library says of what a call of C gives by an argument, from 1 on, or of its result, for 0. A definition in the
 // package may pass to a function of a library what it is given, or return what one returns; if it does not, there is no rule.
 func (p *Package) Rule(call *ast.CallExpr, at int) *Rule {

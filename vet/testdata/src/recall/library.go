@@ -185,6 +185,9 @@ func badDir(name *C.char) bool       { d := C.opendir(name); return C.readdir(d)
 func goodDir(name *C.char)           { d := C.opendir(name); C.readdir(d); C.closedir(d) }
 func badAnother(p, q *C.char)        { d := C.opendir(p); C.readdir(d); d = C.opendir(q); C.closedir(d) }
 func goodAnother(p, q *C.char)       { d := C.opendir(p); C.closedir(d); d = C.opendir(q); C.closedir(d) }
+func badPath(p *C.char) string       { r := C.realpath(p, nil); return C.GoString(r) }
+func goodPath(p, buf *C.char) string { return C.GoString(C.realpath(p, buf)) }
+func goodPathFreed(p *C.char)        { r := C.realpath(p, nil); C.free(unsafe.Pointer(r)) }
 func badPipe(cmd, mode *C.char)      { f := C.popen(cmd, mode); C.fclose(f) }
 func goodPipe(cmd, mode *C.char)     { f := C.popen(cmd, mode); C.pclose(f) }
 func badRegex(pattern *C.char) C.int { var re C.regex_t; return C.regcomp(&re, pattern, 0) }
