@@ -133,6 +133,8 @@ func (c *checker) body(body *ast.BlockStmt) string {
 		by := c.pkg.C(call.Fun)
 		if f := c.pkg.Callee(call); by != "" && !c.pkg.Releases(by) {
 			by = ""
+		} else if b, ok := c.pkg.ObjectOf(call.Fun).(*types.Builtin); ok && (b.Name() == "close" || b.Name() == "delete") || isValue(c.pkg, call) || f != nil && f.Name() == "Unpin" {
+			by = other
 		} else if f != nil {
 			switch by = c.function(f); {
 			case by == underway:
@@ -147,6 +149,20 @@ func (c *checker) body(body *ast.BlockStmt) string {
 		return true
 	})
 	return name
+}
+
+// isValue reports whether a call is of what a variable or a field has, such as a context.CancelFunc.
+func isValue(p *source.Package, call *ast.CallExpr) bool {
+	e := ast.Unparen(call.Fun)
+	if sel, ok := e.(*ast.SelectorExpr); ok {
+		e = sel.Sel
+	}
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return false
+	}
+	_, ok = p.Info.Uses[id].(*types.Var)
+	return ok
 }
 
 // callsC reports whether the body of a function calls C, so that what it releases by its name is of C, perhaps.

@@ -42,7 +42,18 @@ func silent(m *Image, f *os.File) {
 	runtime.AddCleanup(m, func(int) { println("gone") }, 1)
 	runtime.SetFinalizer(m, func(m *Image) { m.Free(); f.Close() })
 	runtime.SetFinalizer(m, func(m *Image) { pd.release(); m.Free() })
+	runtime.SetFinalizer(m, func(m *Image) { pinner.Unpin(); m.Free() })
+	runtime.SetFinalizer(m, func(m *Image) { cancel(); m.Free() })
+	runtime.SetFinalizer(m, func(m *Image) { close(done); m.Free() })
+	runtime.SetFinalizer(m, func(m *Image) { delete(images, m.p); m.Free() })
 }
+
+var (
+	pinner runtime.Pinner
+	cancel func()
+	done   chan bool
+	images map[*C.image]int
+)
 
 // A Tree has others.
 type Tree struct {
