@@ -24,6 +24,12 @@ type release struct {
 	v    types.Object
 }
 
+// sure reports whether a function of C ends what it is given, as the table of libraries or its definition says, or one of a cgo.Handle.
+func (c *checker) sure(name string) bool {
+	f, _ := c.pkg.Defined(name)
+	return name == "free" || name == deleteHandle || c.pkg.Ends(name) || slices.Contains(f.Frees, true)
+}
+
 // moves reports whether the variable gets a new block from realloc.
 func (r release) moves(p *source.Package) bool { return r.v == p.Receiver(p.Dressed(r.call)) }
 
@@ -53,7 +59,7 @@ func (c *checker) checkAfter(u *uses.Unit) {
 				reported[second.call] = true
 			}
 		}
-		if loop := u.Loop(first.at); loop != nil && first.call == first.at && !u.Within(first.v, loop) && u.Leads(first.at, writes, first.at) && !first.over && !first.moves(c.pkg) {
+		if loop := u.Loop(first.at); loop != nil && first.call == first.at && !u.Within(first.v, loop) && u.Leads(first.at, writes, first.at) && !first.over && !first.moves(c.pkg) && c.sure(first.name) {
 			c.reportTwice(first, first)
 			reported[first.call] = true
 		}
@@ -143,6 +149,9 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 				return
 			}
 			for _, s := range lit.Body.List { // others depend on conditions
+				if u.Returns(s) {
+					break // what is behind may not happen
+				}
 				if e, ok := s.(*ast.ExprStmt); ok {
 					if call, ok := e.X.(*ast.CallExpr); ok {
 						add(call, n, true)
@@ -187,7 +196,7 @@ func (c *checker) ends(call *ast.CallExpr) (name string, arg ast.Expr) {
 		name, field := c.once(u)
 		switch {
 		case name == "":
-		case f.Signature().Recv() != nil && sel != nil && len(call.Args) == 0 && !c.pkg.Info.Types[sel.X].IsType():
+		case f.Signature().Recv() != nil && sel != nil && len(call.Args) == 0 && !c.pkg.Info.Types[sel.X].IsType() && c.sure(name):
 			return f.FullName(), sel.X
 		case f.Signature().Recv() == nil && len(call.Args) == 1 && !field:
 			return name, call.Args[0]
@@ -225,7 +234,7 @@ func (c *checker) once(u *uses.Unit) (name string, field bool) {
 			}
 		}
 		if u.Returns(s) {
-			break // what is behind may not happen
+			break
 		}
 	}
 	for _, id := range u.Idents(params[0]) {

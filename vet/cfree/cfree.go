@@ -65,10 +65,8 @@ type checker struct {
 	freed    map[types.Object][]*uses.Unit    // the functions of the package that free a field
 	handed   map[types.Object]bool            // the fields whose memory goes elsewhere
 	gets     map[types.Object][]*ast.CallExpr // the calls of C whose results fields get
-	released map[maker]bool                   // the functions of C whose objects the package releases
 	childOf  map[*types.Var]birth             // the fields with objects that functions of C have made of those in other fields
-	never    []made
-	deletes  []*ast.CallExpr // of cgo.Handles
+	given    bool                             // the package deletes cgo.Handles that C or a caller has given it
 	named    map[*types.Func][]ast.Expr
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
@@ -90,7 +88,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{}, lists: map[*types.Func][]int{}, library: map[*types.Func][]int{},
 		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
-		gets: map[types.Object][]*ast.CallExpr{}, released: map[maker]bool{}, childOf: map[*types.Var]birth{},
+		gets: map[types.Object][]*ast.CallExpr{}, childOf: map[*types.Var]birth{},
 		newNames: map[*uses.Unit]map[string]bool{},
 	}
 	for _, u := range c.units {
@@ -125,7 +123,6 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		for _, u := range c.units {
 			c.checkObjects(u)
 		}
-		c.checkNever()
 		c.checkFields()
 	})
 	for _, u := range c.units {
@@ -134,7 +131,6 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		}
 		c.checkAfter(u)
 		c.checkGo(u)
-		c.checkLost(u)
 	}
 	c.checkFinalizers()
 }
@@ -235,6 +231,9 @@ func (c *checker) findResults() bool {
 			case use.Role == uses.Leaves && a.inner:
 				index, to = use.Index, c.lists
 			case (use.Role == uses.Names || use.Role == uses.Stores) && use.Inner && isList(use.Var):
+				if e, ok := use.From.(ast.Expr); ok && c.pkg.Bare(e) != ast.Expr(a.call) {
+					continue // it is deeper than the elements
+				}
 				if fate := u.FateIn(use.Var, true, use.In, c.calls); !fate.Has(uses.Keeps, uses.Frees) && releaseOf(u.Obj) < 0 {
 					for _, use := range fate.Inner {
 						if use.Role == uses.Leaves {
@@ -292,7 +291,7 @@ func (c *checker) exportFacts() {
 		}
 		if c.releases[f] {
 			once, _ := c.once(u)
-			c.ExportObjectFact(obj, &Releases{Once: once != ""})
+			c.ExportObjectFact(obj, &Releases{Once: c.sure(once)})
 		}
 		var roles []uses.Role
 		pointers := false

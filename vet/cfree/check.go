@@ -46,7 +46,7 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		c.report(a, "dropped", "the result of %s is never freed: nothing has it", c.fixDropped(u, a))
 	case uses.Names, uses.Stores:
 		fate := u.FateIn(use.Var, use.Inner, use.In, c.calls)
-		if onlyField(fate) || a.object && len(c.handsOn(u, fate, a.call, new(source.Rule))) > 0 {
+		if onlyField(fate) || c.given && c.hasHandle(u, fate) || a.object && len(c.handsOn(u, fate, a.call)) > 0 {
 			return
 		}
 		if use.Inner {
@@ -181,6 +181,17 @@ func (c *checker) checkList(u *uses.Unit, a allocation, fate uses.Fate) {
 		}
 		c.lostAt(a.call, ret, "path", "the result of "+a.name, why)
 	}
+}
+
+// hasHandle reports whether memory of C gets a cgo.Handle, as a number: what deletes that may free the memory.
+func (c *checker) hasHandle(u *uses.Unit, fate uses.Fate) (has bool) {
+	u.Own(func(n ast.Node) {
+		if s, ok := n.(*ast.AssignStmt); ok && slices.ContainsFunc(fate.Vars, func(v types.Object) bool { return u.Mentions(s.Lhs[0], v) }) {
+			v := c.pkg.Variable(s.Rhs[0])
+			has = has || v != nil && isHandle(v.Type())
+		}
+	})
+	return has
 }
 
 // onlyField reports whether the only way of a value out of the function is a field.

@@ -37,25 +37,25 @@
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it, or a method frees other fields of a struct, and nothing frees this one.
 //   - path: it is freed, but not on the way to this return, or to a panic from which the function recovers.
-//   - object: what C has made, and returned or put where an argument points, is released on other ways, by a method of the type around
-//     it, or elsewhere in the package, but not at this return; or nothing releases what a library says has to be. So is a cgo.Handle, and what a runtime.Pinner pins. That C has
-//     failed to make it is known from what it has given besides, and from what the function made of that.
+//   - object: what C has made is released on other ways through the function, or by a field that the package frees if a library says
+//     that it has to be, but not at this return; or nothing releases what a library says has to be. So is a cgo.Handle, unless the package
+//     deletes such as come from C, and what a runtime.Pinner pins. That C has failed to make it is known from what it has given besides, and
+//     from what the function made of that.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
 //   - overwritten: the variable gets another value before.
-//   - lost: a method puts it into a field, or an element of one, without a look at what is there, or drops an element: others free it.
 //   - loop: a defer in a loop without a known end frees it.
 //   - pool: a sync.Pool makes it, and drops it.
 //   - realloc: the only pointer to the block gets the result of C.realloc, which may be nil.
-//   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a
-//     finalizer frees as well. That is looked at for each variable that a function of C with a name such as free, destroy
-//     or delete is given, for methods that pass a field to one and leave it there, and where Reset leaves what Close frees. An object
-//     that gets a finalizer twice ends the program.
+//   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a finalizer frees as well.
+//     That is looked at for each variable that a function of C with a name such as free, destroy or delete is given, and in a loop, and for
+//     methods that pass a field to one and leave it there, if a library or the definition says that the function frees. An object that
+//     gets a finalizer twice ends the program.
 //   - after: memory is used when it is freed, also through a slice or a string over it, by a defer that runs later, or by a function
 //     literal that outlives a defer; so is a child, such as a cursor, used or released behind its parent; or a cgo.Handle when it is deleted.
 //   - early: a defer frees a variable that is nil there, and gets its value later by its address; or a finalizer belongs to a variable
 //     of which the function returns a copy, or to the parent of an object that does not keep it.
 //   - wrong: C.free, or what releases something else, gets memory of Go, what belongs to something else, or what another function has
-//     to release; or SetFinalizer gets memory of C, or a part of an object.
+//     to release, as a comment or a library says; or SetFinalizer gets memory of C, or a part of an object.
 //   - size: the block for n elements has n bytes.
 //   - kept: C keeps a pointer to memory of Go, as its comment, its name or the table of libraries says, or gets one in its own memory,
 //     and nothing pins that.

@@ -28,7 +28,6 @@ func (c *checker) checkGo(u *uses.Unit) {
 				return
 			}
 			c.checkFree(u, n, name)
-			c.checkStale(u, n)
 			c.checkField(u, n)
 			for i, arg := range n.Args {
 				v := c.goMemory(u, arg)
@@ -92,7 +91,7 @@ func (c *checker) storesObject(name string, i int, v *types.Var) bool {
 		return false
 	}
 	_, pointer := v.Type().Underlying().(*types.Pointer)
-	return f.Outside[i] || f.Keeps[i] && (pointer || isHandle(v))
+	return f.Outside[i] || f.Keeps[i] && (pointer || isHandle(v.Type()))
 }
 
 // saysKept reports whether a comment says that a function of C keeps what it is given of Go, and its body, if it is seen, does not say
@@ -108,7 +107,7 @@ func (c *checker) saysKept(name string, i int, v *types.Var) bool {
 	switch v.Type().Underlying().(type) {
 	case *types.Slice, *types.Pointer:
 	default:
-		if !isHandle(v) {
+		if !isHandle(v.Type()) {
 			return false
 		}
 	}
@@ -118,9 +117,9 @@ func (c *checker) saysKept(name string, i int, v *types.Var) bool {
 // keepsUser matches the names of functions of C that keep a pointer for their callbacks.
 var keepsUser = regexp.MustCompile(`(?i)(set_?(user_?)?(data|ptr|pointer|ctx|context|opaque|arg|cookie|closure)$|user_?(data|ptr|pointer|ctx|context)$|register|subscribe|(set|add|install)_?\w*(callback|handler|hook|listener|cb)$)`)
 
-// isHandle reports whether a variable is a cgo.Handle.
-func isHandle(v types.Object) bool {
-	name := source.TypeName(v.Type())
+// isHandle reports whether a type is cgo.Handle.
+func isHandle(t types.Type) bool {
+	name := source.TypeName(t)
 	return name != nil && name.Pkg() != nil && name.Pkg().Path() == "runtime/cgo"
 }
 
@@ -163,11 +162,9 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 		if wants = rule.By[0]; slices.Contains(rule.By, name) {
 			return
 		}
-	case at == 0 && (rule != nil || d.Lent() || d.Borrowed() && !d.SaysFree()):
+	case at == 0 && (rule != nil || d.Lent()):
 		analyzer.Report(c.Pass, call, "wrong", "the result of C.%s belongs to something else, and must not be freed", from)
 		return
-	case at == 0:
-		wants = c.pkg.ReleaserOf(from)
 	}
 	if wants != "" {
 		analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.%s", from, wants, name)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -21,8 +20,8 @@ func (c *checker) freedFields() {
 	c.freed, c.handed = map[types.Object][]*uses.Unit{}, map[types.Object]bool{}
 	for _, u := range c.units {
 		for n := range ast.Preorder(u.Body) {
-			if call, ok := n.(*ast.CallExpr); ok && isMethod(c.pkg.Callee(call), "runtime/cgo", "Delete") && u.Lit(call.Pos()) == nil {
-				c.deletes = append(c.deletes, call)
+			if call, ok := n.(*ast.CallExpr); ok {
+				c.given = c.given || c.deletesGiven(call)
 			}
 			sel, ok := n.(*ast.SelectorExpr)
 			if !ok {
@@ -55,7 +54,7 @@ func (c *checker) checkFields() {
 		var closes *uses.Unit
 		for v := range st.Fields() {
 			for _, u := range c.freed[v] {
-				if u.Obj != nil && u.Obj.Signature().Recv() != nil && closes == nil {
+				if u.Obj != nil && closes == nil && u.Obj.Signature().Recv() != nil && source.TypeName(u.Obj.Signature().Recv().Type()) == c.pkg.Types.Scope().Lookup(name) {
 					closes = u
 				}
 			}
@@ -66,7 +65,7 @@ func (c *checker) checkFields() {
 				continue
 			}
 			for _, call := range calls {
-				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.rule(call, 0) != nil && !strings.Contains(by, "malloc") || c.released[maker{name: by}] { // av_malloc makes what others take
+				if by := c.pkg.C(call.Fun); c.pkg.Allocates(by) || c.rule(call, 0) != nil && !strings.Contains(by, "malloc") { // av_malloc makes what others take
 					c.reportAt(closes.Node.(*ast.FuncDecl).Name, "never", fmt.Sprintf("%s frees other fields of %s, and nothing frees the field %s, which gets the result of C.%s in line %d",
 						closes.Obj.Name(), name, v.Name(), by, c.Fset.Position(call.Pos()).Line), nil)
 					break
@@ -91,124 +90,6 @@ func (c *checker) withEnds(f func()) {
 	c.params = params
 }
 
-// beginning matches the names of methods that are called once for an object.
-var beginning = regexp.MustCompile(`(?i)^(init|new|open|start|connect|create|make|alloc|load|build|prepare|begin|setup|run|close|free|destroy|release|reset|clear|stop|finish|end)`)
-
-// checkLost reports a method that puts C memory into a field, or an element of a field, without a look at what is there, where another
-// function frees the field; and one that drops elements.
-func (c *checker) checkLost(u *uses.Unit) {
-	if len(c.freed) == 0 || u.Obj == nil || u.Obj.Signature().Recv() == nil || beginning.MatchString(u.Obj.Name()) {
-		return
-	}
-	recv := u.Params()[0]
-	if _, pointer := u.Obj.Signature().Recv().Type().(*types.Pointer); !pointer || recv == nil {
-		return
-	}
-	if c.builds(u.Obj) {
-		return
-	}
-	report := func(n ast.Node, field *types.Var, what string) {
-		analyzer.Report(c.Pass, n, "lost", "%s the field %s is lost: other functions free it", what, field.Name())
-	}
-	// field returns the field of the receiver that an expression is, if nothing looks at it in front of n or, where n drops an element,
-	// if what has looked at an element has not freed it, nor handed it on.
-	field := func(e ast.Expr, n ast.Node, drops bool) *types.Var {
-		sel, ok := ast.Unparen(e).(*ast.SelectorExpr)
-		if !ok || c.pkg.ObjectOf(sel.X) != types.Object(recv) {
-			return nil
-		}
-		v, _ := c.pkg.Info.Uses[sel.Sel].(*types.Var)
-		if v == nil || len(c.freed[v]) == 0 {
-			return nil
-		}
-		for m := range ast.Preorder(u.Body) {
-			if s, ok := m.(*ast.SelectorExpr); ok && s.Pos() < n.Pos() {
-				call, isCall := u.Parent(s).(*ast.CallExpr) // of a method that may free it
-				if c.pkg.Info.Uses[s.Sel] == v && !(drops && c.onlyRead(u, s)) || isCall && call.Fun == s && c.pkg.ObjectOf(s.X) == types.Object(recv) {
-					return nil
-				}
-			}
-		}
-		return v
-	}
-	u.Own(func(n ast.Node) {
-		switch n := n.(type) {
-		case *ast.CallExpr:
-			if id, ok := n.Fun.(*ast.Ident); ok && id.Name == "delete" && len(n.Args) == 2 {
-				if v := field(n.Args[0], n, true); v != nil {
-					report(n, v, "what the key has in")
-				}
-			}
-		case *ast.AssignStmt:
-			if len(n.Lhs) != 1 || len(n.Rhs) != 1 {
-				return
-			}
-			if index, ok := ast.Unparen(n.Lhs[0]).(*ast.IndexExpr); ok && c.isMap(index.X) {
-				if v := field(index.X, n, false); v != nil && c.makes(n.Rhs[0]) {
-					report(n, v, "what the key has in")
-				}
-				return
-			}
-			v := field(n.Lhs[0], n, false)
-			if v == nil {
-				return
-			}
-			if s, ok := ast.Unparen(n.Rhs[0]).(*ast.SliceExpr); ok && s.Low == nil && s.High != nil && types.ExprString(s.High) == "0" && types.ExprString(s.X) == types.ExprString(n.Lhs[0]) {
-				report(n, v, "each element of")
-			} else if c.makes(n.Rhs[0]) {
-				report(n, v, "what was in")
-			}
-		}
-	})
-}
-
-// resets matches the names of methods behind which an object is still used.
-var resets = regexp.MustCompile(`(?i)^(re(set|load|size|open|init|wind)|clear|set|update|grow|shrink|truncate|flush)`)
-
-// checkStale reports a method that frees a field and leaves the pointer there, where another method frees the field.
-func (c *checker) checkStale(u *uses.Unit, call *ast.CallExpr) {
-	_, arg := c.ends(call)
-	sel, ok := c.pkg.Bare(arg).(*ast.SelectorExpr)
-	if !ok || u.Obj == nil || u.Obj.Signature().Recv() == nil || !resets.MatchString(u.Obj.Name()) || u.Params()[0] == nil || len(c.stores(u, sel, nil)) > 0 {
-		return
-	}
-	recv, field := u.Params()[0], c.pkg.Info.Uses[sel.Sel]
-	for _, id := range u.Idents(recv) {
-		of, ok := u.Parent(id).(*ast.SelectorExpr)
-		if _, addr := u.Parent(of).(*ast.UnaryExpr); !ok || addr || c.pkg.Func(of) != nil {
-			return // something else may set the field
-		}
-	}
-	for _, by := range c.freed[field] {
-		if by != u && by.Obj != nil && !resets.MatchString(by.Obj.Name()) && c.pkg.ObjectOf(sel.X) == types.Object(recv) {
-			analyzer.Report(c.Pass, call, "twice", "%s is freed, and stays in the field: %s frees it again", field.Name(), by.Obj.Name())
-			return
-		}
-	}
-}
-
-// onlyRead reports whether a function only reads an element of a field, which it gives to a variable.
-func (c *checker) onlyRead(u *uses.Unit, field *ast.SelectorExpr) bool {
-	index, ok := u.Parent(field).(*ast.IndexExpr)
-	if !ok {
-		return false
-	}
-	use := u.Follow(index, false, c.calls)
-	return use.Role == uses.Names && !use.Inner && !u.Fate(use.Var, false, c.calls).Has(uses.Frees, uses.Keeps, uses.Leaves)
-}
-
-// builds reports whether a method is called for an object that its caller has made.
-func (c *checker) builds(f *types.Func) bool {
-	return !f.Exported() && slices.ContainsFunc(c.named[f], func(e ast.Expr) bool {
-		sel, ok := e.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
-		v, ok := c.pkg.ObjectOf(sel.X).(*types.Var)
-		return ok && v.Kind() == types.LocalVar
-	})
-}
-
 // isCalled reports whether the package calls a function by its name.
 func (c *checker) isCalled(f *types.Func) bool {
 	return slices.ContainsFunc(c.named[f], func(e ast.Expr) bool {
@@ -224,13 +105,6 @@ func (c *checker) isMap(e ast.Expr) bool {
 	}
 	_, ok := t.Underlying().(*types.Map)
 	return ok
-}
-
-// makes reports whether an expression is the result of a function of C that must be freed, or which the package releases, perhaps
-// converted, or a new cgo.Handle.
-func (c *checker) makes(e ast.Expr) bool {
-	call, name := c.pkg.Result(e)
-	return c.pkg.Allocates(name) || c.released[maker{name: name}] && makesObject.MatchString(name) || call != nil && source.IsFunc(c.pkg.Callee(call), "runtime/cgo", "NewHandle")
 }
 
 // checkFinalizers reports methods that release what the finalizer or the cleanup of their receiver releases as well: they do nothing

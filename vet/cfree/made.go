@@ -19,10 +19,10 @@ import (
 var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|start|connect|begin|prepare)`)
 
 // gets matches the names of functions of C that give what belongs to something else, perhaps.
-var gets = regexp.MustCompile(`^get|_get|[a-z]Get[A-Z]`)
+var gets = regexp.MustCompile(`(^|_)[gG]et|[a-z]Get[A-Z]`)
 
-// checkObjects reports what a function of C has made, where the function releases it, or puts it into a field which the package releases,
-// but not on the way to some return; and the same of a cgo.Handle, and of a runtime.Pinner that pins.
+// checkObjects reports what a function of C has made, where the function releases it, or a library says that it has to be, but not on the
+// way to some return; and the same of a cgo.Handle, and of a runtime.Pinner that pins.
 func (c *checker) checkObjects(u *uses.Unit) {
 	u.Own(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -58,7 +58,9 @@ func (c *checker) checkObjects(u *uses.Unit) {
 				case *ast.SelectorExpr:
 					field, _ := c.pkg.Info.Uses[x.Sel].(*types.Var)
 					c.noteChild(call, field)
-					c.checkOwner(u, call, "C."+name, c.pkg.ObjectOf(x.X), field, types.ExprString(x))
+					if c.rule(call, i+1) != nil {
+						c.checkOwner(u, call, "C."+name, c.pkg.ObjectOf(x.X), field, types.ExprString(x))
+					}
 				}
 			}
 		}
@@ -83,21 +85,15 @@ func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
 	use := u.Assigned(call, 0, false, c.calls)
 	if r := c.rule(call, 0); r != nil && (use.Role == uses.Drops || use.Role == uses.Looks) && !c.mayTake(call) && !c.runsOnce(u) {
 		c.reportAt(call, "dropped", fmt.Sprintf("the result of %s is never released: nothing has it, for C.%s", name, r.By[0]), nil)
-	} else if by := strings.TrimPrefix(name, "C."); use.Role == uses.Looks && !c.pkg.Listed(by) && !c.pkg.Allocates(by) && !gets.MatchString(by) {
-		if copy, ok := u.Parent(c.pkg.Dressed(call)).(*ast.CallExpr); ok && ofString.MatchString(c.pkg.C(copy.Fun)) {
-			c.never = append(c.never, made{u: u, call: call, what: "the result of " + name, by: maker{name: by}}) // C.GoString(C.f())
-		}
 	}
 	c.noteChild(call, use.Field)
-	if len(c.freed[use.Field]) > 0 {
-		c.released[maker{name: strings.TrimPrefix(name, "C.")}] = true
-	}
+	owned := c.rule(call, 0) != nil || c.pkg.Allocates(c.pkg.C(call.Fun)) || name == "cgo.NewHandle" && !c.given
 	switch {
 	case use.Role == uses.Names && !use.Inner:
 		c.checkObject(u, call, name, use.Var, 0)
 	case use.Role == uses.Stores:
 		c.gets[use.Field] = append(c.gets[use.Field], call)
-		if s, ok := use.Node.(*ast.AssignStmt); ok {
+		if s, ok := use.Node.(*ast.AssignStmt); ok && owned {
 			c.checkOwner(u, call, name, use.Var, use.Field, types.ExprString(s.Lhs[0]))
 		}
 	case use.Role == uses.Keeps:
@@ -106,7 +102,7 @@ func (c *checker) checkMade(u *uses.Unit, call *ast.CallExpr, name string) {
 		if addr, ok := u.Parent(use.Node).(*ast.UnaryExpr); ok {
 			e = addr
 		}
-		if v := c.pkg.Receiver(e); v != nil && use.Field != nil {
+		if v := c.pkg.Receiver(e); v != nil && use.Field != nil && owned {
 			c.checkOwner(u, call, name, v, use.Field, v.Name()+"."+use.Field.Name())
 		}
 	}
@@ -131,7 +127,7 @@ func (c *checker) noteChild(call *ast.CallExpr, field *types.Var) {
 
 // checkObject looks for a return at which what a variable has got from a call is lost, by its address in the argument at, from 1 on.
 func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v types.Object, at int) {
-	if !u.Local(v) {
+	if !u.Local(v) || name == "cgo.NewHandle" && c.given {
 		return
 	}
 	values := slices.DeleteFunc(slices.Clone(c.pkg.Values(v)), func(e ast.Expr) bool { return types.ExprString(e) == "nil" })
@@ -154,7 +150,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	fate := u.Fate(v, false, c.calls)
 	by, isC := strings.CutPrefix(name, "C.")
 	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}, Made: isC, Fails: rule != nil && rule.Fails}
-	freed, late, field := false, false, false
+	freed, late := false, false
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
 		if use.Role == uses.Writes && len(values) > 1 && !u.Within(call, use.Node) {
 			search.Overwrites[use.Node] = true
@@ -168,11 +164,8 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 		search.Stop[use.Node] = true
 		freed = freed || use.Role == uses.Frees
 		late = late || use.Role == uses.Frees && !c.failing(u, use.Node)
-		field = field || use.Role == uses.Keeps && use.Field != nil && len(c.freed[use.Field]) > 0 && !gets.MatchString(by)
 	}
-	maker := maker{by, at}
-	c.released[maker] = c.released[maker] || late || field || rule != nil
-	if name == "cgo.NewHandle" && len(search.Stop) == 0 && len(fate.Inner) == 0 && !c.deletesGiven() && !c.runsOnce(u) {
+	if name == "cgo.NewHandle" && len(search.Stop) == 0 && len(fate.Inner) == 0 && !c.runsOnce(u) {
 		c.reportAt(call, "never", what+" is never deleted", nil)
 	} else if name == "cgo.NewHandle" && len(u.Idents(v)) > 1 {
 		unknown := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}}
@@ -184,19 +177,21 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 			return
 		}
 	}
-	on := c.handsOn(u, fate, call, rule)
-	if isC && len(search.Stop) == 0 && len(fate.Inner) == 0 && (rule != nil || makesObject.MatchString(by) && !gets.MatchString(by) && !c.pkg.Allocates(by)) && len(on) == 0 {
-		c.never = append(c.never, made{u, call, what, maker, rule})
-	}
-	if rule != nil {
-		if field = len(search.Stop) > 0; len(fate.Inner) > 0 || !field {
+	if rule == nil {
+		if !freed || c.pkg.Allocates(by) || out && !late {
+			return
+		}
+	} else {
+		on := c.handsOn(u, fate, call)
+		if len(search.Stop)+len(fate.Inner)+len(on) == 0 && !(c.runsOnce(u) && u.Loop(call) == nil) {
+			c.reportAt(call, "object", fmt.Sprintf("%s is never released with C.%s", what, rule.By[0]), nil)
+		}
+		if len(fate.Inner) > 0 || len(search.Stop) == 0 {
 			return
 		}
 		for _, n := range on {
 			search.Stop[n] = true
 		}
-	} else if !freed && !field || freed && c.pkg.Allocates(by) || out && !late && !field {
-		return
 	}
 	for _, v := range fate.Vars {
 		search.Nil[v] = true
@@ -209,63 +204,44 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	}
 	ret, ok := end.(*ast.ReturnStmt)
 	sure := (rule != nil || makesObject.MatchString(by)) && freed && isC
-	if !ok || c.failed(u, ret, v) || !sure && !(c.fails(u, ret) && (late || field)) {
+	if !ok || c.failed(u, ret, v) || !sure && !(c.fails(u, ret) && (late || rule != nil)) {
 		return
 	}
 	c.lostAt(call, ret, "object", what, "")
 }
 
-// A made object is one that nothing in its function releases.
-type made struct {
-	u    *uses.Unit
-	call *ast.CallExpr
-	what string
-	by   maker
-	rule *source.Rule
-}
-
-// A maker is a function of C that makes objects: it returns them, or puts them where an argument points, of which out is the number, from
-// 1 on.
-type maker struct {
-	name string
-	out  int
-}
-
-// checkNever reports objects of C that nothing releases, where other functions of the package release what the same function makes.
-func (c *checker) checkNever() {
-	for _, m := range c.never {
-		if once := c.runsOnce(m.u) && m.u.Loop(m.call) == nil; m.rule != nil && !once {
-			c.reportAt(m.call, "object", fmt.Sprintf("%s is never released with C.%s", m.what, m.rule.By[0]), nil)
-		} else if (c.released[m.by] || m.by.out == 0 && c.pkg.ReleaserOf(m.by.name) != "") && !once {
-			c.reportAt(m.call, "object", m.what+" is never released, as it is elsewhere", nil)
-		}
+// deletesGiven reports whether a call deletes a cgo.Handle that C or a caller has given the package, as a number or by a pointer. Its type
+// is not known where it is made of a number of C.
+func (c *checker) deletesGiven(call *ast.CallExpr) bool {
+	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "Delete" || len(call.Args) > 0 {
+		return false
 	}
-}
-
-// deletesGiven reports whether the package deletes a cgo.Handle that C or a caller has given it.
-func (c *checker) deletesGiven() bool {
-	return slices.ContainsFunc(c.deletes, func(call *ast.CallExpr) bool {
-		x := ast.Unparen(call.Fun).(*ast.SelectorExpr).X
-		v, ok := c.pkg.ObjectOf(x).(*types.Var)
-		if ok && len(c.pkg.Values(v)) == 1 {
-			x = c.pkg.Values(v)[0]
-		}
-		conv, is := ast.Unparen(x).(*ast.CallExpr)
-		return ok && v.Kind() == types.ParamVar || is && c.pkg.IsConversion(conv)
-	})
+	v, _ := c.pkg.ObjectOf(sel.X).(*types.Var)
+	x := ast.Unparen(sel.X)
+	if list := c.pkg.Values(v); len(list) == 1 {
+		x = ast.Unparen(list[0])
+	}
+	known := isMethod(c.pkg.Callee(call), "runtime/cgo", "Delete")
+	switch x := x.(type) {
+	case *ast.CallExpr:
+		return known && !source.IsFunc(c.pkg.Callee(x), "runtime/cgo", "NewHandle") || isHandle(c.pkg.Info.TypeOf(x.Fun))
+	case *ast.StarExpr:
+		return known
+	}
+	return known && v != nil && v.Kind() == types.ParamVar
 }
 
 // handsOn returns the calls of functions of C, other than the one that has made an object, that may keep it: they get it for something else,
-// and their names do not say that they only read. With the rule of a library the names have to say that they keep, or a part goes on.
-func (c *checker) handsOn(u *uses.Unit, fate uses.Fate, by *ast.CallExpr, rule *source.Rule) (list []ast.Node) {
+// and their names say that they keep, or a part goes on.
+func (c *checker) handsOn(u *uses.Unit, fate uses.Fate, by *ast.CallExpr) (list []ast.Node) {
 	for _, v := range fate.Vars {
 		for _, id := range u.Idents(v) {
 			call := c.outer(u, id)
 			if call == nil || call == by || c.pkg.C(call.Fun) == "" {
 				continue
 			}
-			name, first := c.pkg.C(call.Fun), slices.Index(call.Args, c.pkg.Dressed(id)) == 0
-			if rule == nil && (!first || mayKeep.MatchString(name)) && !onlyReads.MatchString(name) || rule != nil && (!first && c.mayTake(c.pkg.Dressed(id)) || first && c.givesPart(u, call)) {
+			if e := c.pkg.Dressed(id); call.Args[0] != e && c.mayTake(e) || call.Args[0] == e && c.givesPart(u, call) {
 				list = append(list, call)
 			}
 		}
@@ -371,6 +347,9 @@ func (c *checker) checkOwner(u *uses.Unit, call *ast.CallExpr, name string, v ty
 	}
 }
 
+// checks matches the names of functions of Go that say by an error whether C has made something.
+var checks = regexp.MustCompile(`(?i)(check|err|exception|valid)`)
+
 // failed reports whether a return is under a condition that compares a variable, or asks whether it is valid: there is nothing to release.
 func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 	found := false
@@ -385,6 +364,10 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 				if n.Op == token.LOR { // v == nil || status != OK
 					x, ok := ast.Unparen(n.X).(*ast.BinaryExpr)
 					found = found || ok && types.ExprString(x.Y) == "nil" && c.pkg.Variable(x.X) == v && !u.Mentions(n.Y, v)
+				}
+				for _, e := range c.pkg.Values(c.pkg.ObjectOf(n.X)) { // err := check(v); err != nil
+					call, ok := ast.Unparen(e).(*ast.CallExpr)
+					found = found || ok && c.pkg.C(call.Fun) == "" && checks.MatchString(types.ExprString(call.Fun)) && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return c.pkg.Variable(arg) == v })
 				}
 				if n.Op != token.LAND && n.Op != token.LOR && types.ExprString(n.Y) != "nil" { // the search knows nil
 					found = found || c.pkg.Variable(n.X) == v || c.pkg.Variable(n.Y) == v

@@ -188,7 +188,7 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 				part = defs[0]
 			}
 		}
-		if _, name := c.pkg.Result(part); name != "" && !lends.MatchString(name) {
+		if _, name := c.pkg.Result(part); name != "" && !lends.MatchString(name) && !gets.MatchString(name) {
 			return true
 		}
 	}

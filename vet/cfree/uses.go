@@ -56,7 +56,7 @@ func (c *checker) aliases(u *uses.Unit, v types.Object) []alias {
 			if ok && len(call.Args) > 0 && use.From == call.Args[0] && c.pkg.C(call.Fun) != "" {
 				made := i == 0 && c.makesChild(call)
 				for i, arg := range call.Args {
-					if addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr); ok && made && c.released[maker{c.pkg.C(call.Fun), i + 1}] && u.Local(c.pkg.ObjectOf(addr.X)) {
+					if addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr); ok && made && c.rule(call, i+1) != nil && u.Local(c.pkg.ObjectOf(addr.X)) {
 						add(list[0], uses.Use{Role: uses.Names, Var: c.pkg.ObjectOf(addr.X), Node: call}, true)
 					}
 				}
@@ -115,7 +115,7 @@ func (c *checker) touchOf(u *uses.Unit, id *ast.Ident, use uses.Use, view bool) 
 	case *ast.CallExpr:
 		name := c.pkg.C(n.Fun)
 		switch f, _ := c.pkg.ObjectOf(n.Fun).(*types.Builtin); {
-		case name != "" && !c.pkg.Releases(name) && !(isHandle(c.pkg.ObjectOf(id)) && stops.MatchString(name)):
+		case name != "" && !c.pkg.Releases(name) && !(c.pkg.ObjectOf(id) != nil && isHandle(c.pkg.ObjectOf(id).Type()) && stops.MatchString(name)):
 			t.how = "passed to C." + name
 		case isMethod(c.pkg.Callee(n), "runtime/cgo", "Value"):
 			t.how = "read"

@@ -216,7 +216,7 @@ var (
 	ofResult   = regexp.MustCompile(`(?i)\b(returned|returns?|result|callers?|users?|you|application)\b`)
 	mayNot     = regexp.MustCompile(`(?i)(not|n't|never|no need|without)[\w ]{0,30}\b(freed?|release|delete|dealloc|destroy|modif)|belongs? to|borrow|owned by|internal|static|(is|remains?|stays?) valid|valid (until|as long)`)
 	mustFree   = regexp.MustCompile(`(?i)(callers?|users?|you|application|must|should|has|have|needs?|responsib\w+) [\w' ]{0,40}\b(free|frees|freed|freeing|free\(\w*\)|g_free|free'?d)\b`)
-	takes      = regexp.MustCompile(`(?i)(takes?|taking|assumes?|transfers?|gets|gains|acquires?|has) (over )?(the )?(full )?ownership|ownership [\w ]{0,25}(transferred|taken|passed|moved|given)|\bowns\b|becomes? (the )?own|\b(adopt|steal|consume)s?\b|transfer full|(will|is) (then )?(be )?(freed|released|deleted|free) (it|by|when|with|on|at|auto|along|together)|takes (\w+ )?over`)
+	takes      = regexp.MustCompile(`(?i)(takes?|taking|assumes?|transfers?|gets|gains|acquires?|has) (over )?(the )?(full )?ownership|ownership [\w ]{0,25}(transferred|taken|passed|moved|given)|\bowns\b|becomes? (the )?own|\b(adopt|steal|consume)s? (the|its?|this|that|\W)|transfer full|(will|is) (then )?(be )?(freed|released|deleted|free) (it|by|when|with|on|at|auto|along|together)|takes (\w+ )?over`)
 	keeps      = regexp.MustCompile(`(?i)\b(store|save|hold)s? (\w+ )?(the |a |on to |this |that )*(pointer|reference|address)\b|\b(keep|retain|remember)s? (\w+ )?(the |a |on to |this |that )*(pointer|reference|address|buffer|buf|handle|string|it)\b|(not|n't|never|without|no) (be |been )?(cop(y|ied|ying)|duplicat)|must (remain|stay|outlive|live|be kept|persist|not be freed|not go out)|(remains?|stays?|kept|be) (valid|alive|available|in scope) (until|as long|while|for|during the life)`)
 	notOwner   = regexp.MustCompile(`(?i)(not|n't|never|without|no) [\w ]{0,12}ownership`)
 	goesOn     = regexp.MustCompile(`(?i)^\W*(this|the) value `)
@@ -265,29 +265,6 @@ func (d *Declaration) FreedBy() string {
 	if d != nil {
 		if m := freedBy.FindStringSubmatch(d.about); m != nil && m[1] != "g_free" {
 			return m[1]
-		}
-	}
-	return ""
-}
-
-// SaysFree reports whether the comment says that the caller has to free something.
-func (d *Declaration) SaysFree() bool { return mustFree.MatchString(d.about + d.given) }
-
-var (
-	makesName = regexp.MustCompile(`(?i)_?(open|new|create|init|alloc)\w*$`)
-	endsName  = regexp.MustCompile(`(?i)^_?(close|free|destroy|delete|release|dispose|finalize)$`)
-)
-
-// ReleaserOf returns the function that the package calls and headers declare for the release of what another one makes, or "".
-func (p *Package) ReleaserOf(name string) string {
-	d := p.Declared(name)
-	prefix := makesName.ReplaceAllString(name, "")
-	if d == nil || prefix == name || prefix == "" || !d.pointer || strings.Contains(d.Result, "void") || strings.Contains(d.Result, "char") || p.Allocates(name) {
-		return ""
-	}
-	for other, o := range p.declared {
-		if rest, ok := strings.CutPrefix(other, prefix); ok && endsName.MatchString(rest) && len(o.Params) == 1 && strings.Contains(o.Params[0], "*") {
-			return other
 		}
 	}
 	return ""

@@ -7,6 +7,7 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/cfg"
 
@@ -102,6 +103,9 @@ func (u *Unit) Find(s Search) ast.Node {
 			if e, ok := b.Nodes[i].(*ast.ExprStmt); ok && s.To == nil && len(b.Succs) == 0 && u.has(e, "panic") && u.has(u.Body, "recover") {
 				return e
 			}
+			if s.To == nil && u.failsTest(b.Nodes[i]) {
+				return nil
+			}
 			if err && (s.Err != nil && u.assigns(b.Nodes[i], s.Err) || s.Made && u.forgets(b.Nodes[i], s)) {
 				err = false
 			}
@@ -128,6 +132,20 @@ func (u *Unit) Find(s Search) ast.Node {
 		return nil
 	}
 	return walk(start.block, start.index+1, true)
+}
+
+// failsTest reports whether a statement says that a test has failed, behind which nobody misses anything.
+func (u *Unit) failsTest(n ast.Node) bool {
+	s, ok := n.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := s.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	f := u.Callee(call)
+	return f != nil && f.Pkg() != nil && f.Pkg().Path() == "testing" && (strings.HasPrefix(f.Name(), "Error") || strings.HasPrefix(f.Name(), "Fa"))
 }
 
 // has reports whether a node names the builtin function of that name.
@@ -401,6 +419,9 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 				return false
 			}
 			x = u.Bare(x) // also of unsafe.Pointer(v) == nil
+			if sel, ok := x.(*ast.SelectorExpr); ok && s.Made && isNil(y) && s.Nil[u.ObjectOf(sel.X)] && len(u.Values(u.ObjectOf(sel.X))) == 0 {
+				return (c.Op == token.EQL) == value // C has put nothing into the struct where it is nil
+			}
 			switch obj := u.ObjectOf(x); {
 			case obj != nil && s.Nil[obj], s.NotNil != "" && types.ExprString(x) == s.NotNil:
 				return (c.Op == token.EQL) == value

@@ -8,33 +8,8 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"runtime/cgo"
-	"sync"
 	"unsafe"
 )
-
-type kvConn struct {
-	db  *C.kvs
-	err *C.char
-	cb  cgo.Handle
-	mu  sync.Mutex
-	cur *C.kvs_cursor
-}
-
-func (c *kvConn) lastErr() error { return errors.New(C.GoString(C.kvs_errmsg(c.db))) }
-
-func (c *kvConn) Close() error {
-	if c.cur != nil {
-		C.kvs_cursor_free(c.cur)
-	}
-	if c.cb != 0 {
-		c.cb.Delete()
-	}
-	if rc := C.kvs_close(c.db); rc != C.KVS_OK {
-		return fmt.Errorf("close %d", rc)
-	}
-	return nil
-}
 
 func badSwitch(path *C.char) (*C.kvs, error) {
 	var db *C.kvs
@@ -51,15 +26,6 @@ func badSwitch(path *C.char) (*C.kvs, error) {
 		return nil, errors.New("busy")
 	}
 	return nil, errors.New("bad")
-}
-
-type registry struct{ m map[int]cgo.Handle }
-
-func (r *registry) Close() {
-	for _, h := range r.m {
-		h.Delete()
-	}
-	r.m = nil
 }
 
 func badElements(n int) {

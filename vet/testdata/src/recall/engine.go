@@ -58,16 +58,6 @@ func (e *Engine) Close() error {
 	return nil
 }
 
-func badEngine() (*Engine, error) {
-	e := C.eng_create()
-	if e == nil {
-		return nil, errEng
-	}
-	if ret := C.eng_start(e); ret != 0 {
-		return nil, fmt.Errorf("eng_start: %d", int(ret))
-	}
-	return &Engine{e: e}, nil
-}
 func goodNewClose() (*Engine, error) {
 	e := &Engine{e: C.eng_create()}
 	if e.e == nil {
@@ -142,29 +132,6 @@ func goodCleanups(b []byte) (_ *Engine, err error) {
 	return &Engine{e: e}, nil
 }
 
-func (e *Engine) badLoad(b []byte) error {
-	i := C.img_decode(unsafe.Pointer(&b[0]), C.size_t(len(b)))
-	if i == nil {
-		return io.ErrUnexpectedEOF
-	}
-	if i.w > 4096 {
-		return errors.New("too wide")
-	}
-	e.imgs = append(e.imgs, i)
-	return nil
-}
-func (e *Engine) goodLoad(b []byte) error {
-	i := C.img_decode(unsafe.Pointer(&b[0]), C.size_t(len(b)))
-	if i == nil {
-		return io.ErrUnexpectedEOF
-	}
-	if i.w > 4096 {
-		C.img_release(i)
-		return errors.New("too wide")
-	}
-	e.imgs = append(e.imgs, i)
-	return nil
-}
 func (e *Engine) goodAdd(b []byte) error {
 	i := C.img_decode(unsafe.Pointer(&b[0]), C.size_t(len(b)))
 	if i == nil {
@@ -234,17 +201,6 @@ type scanner struct{ t *C.tok }
 func goodScanner() (*scanner, error) {
 	s := new(scanner)
 	if ret := C.tok_init(&s.t); ret != 0 {
-		return nil, errEng
-	}
-	runtime.AddCleanup(s, func(t *C.tok) { C.tok_deinit(t) }, s.t)
-	return s, nil
-}
-func badScanner() (*scanner, error) {
-	s := new(scanner)
-	if ret := C.tok_init(&s.t); ret != 0 {
-		return nil, errEng
-	}
-	if C.tok_next(s.t) < 0 {
 		return nil, errEng
 	}
 	runtime.AddCleanup(s, func(t *C.tok) { C.tok_deinit(t) }, s.t)
@@ -368,13 +324,6 @@ func badParts(words []string) ([]*C.char, error) {
 	}
 	return list, nil
 }
-func (e *Engine) goodSetKey(k string) {
-	if e.key != nil {
-		C.free(unsafe.Pointer(e.key))
-	}
-	e.key = C.CString(k)
-}
-func (e *Engine) badSetKey(k string) { e.key = C.CString(k) }
 func goodUseThenFree(e *Engine) {
 	C.eng_destroy(e.e)
 	e.e = C.eng_create()

@@ -8,9 +8,6 @@ import (
 	"unsafe"
 )
 
-func badMismatch(path *C.char)  { db := C.st_open(path); C.st_get(db, path); C.free(unsafe.Pointer(db)) }
-func goodMismatch(path *C.char) { db := C.st_open(path); C.st_get(db, path); C.st_close(db) }
-
 func badAlias(s *store, key string) {
 	p := C.CString(key)
 	q := unsafe.Pointer(p)
@@ -149,8 +146,7 @@ func badNew(s *store) {
 	C.st_put(s.ptr, unsafe.Pointer(p), 4)
 	C.free(unsafe.Pointer(p))
 }
-func goodNew(s *store)     { p := C.malloc(4); C.st_put(s.ptr, p, 4); C.free(p) }
-func badConstant(s *store) { p := C.st_name(s.ptr); C.free(unsafe.Pointer(p)) }
+func goodNew(s *store) { p := C.malloc(4); C.st_put(s.ptr, p, 4); C.free(p) }
 func badTaken(s *store, key string) {
 	p := C.CString(key)
 	defer C.free(unsafe.Pointer(p))

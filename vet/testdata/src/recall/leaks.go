@@ -36,37 +36,6 @@ func goodRealloc(s *store, n int) error {
 	return nil
 }
 
-type names struct {
-	byKey map[string]*C.char
-	list  []*C.char
-}
-
-func (n *names) Close() {
-	for _, p := range n.byKey {
-		C.free(unsafe.Pointer(p))
-	}
-	for _, p := range n.list {
-		C.free(unsafe.Pointer(p))
-	}
-	n.byKey, n.list = nil, nil
-}
-
-func (n *names) badMapSet(key, value string) { n.byKey[key] = C.CString(value) }
-func (n *names) goodMapSet(key, value string) {
-	if p, ok := n.byKey[key]; ok {
-		C.free(unsafe.Pointer(p))
-	}
-	n.byKey[key] = C.CString(value)
-}
-
-func (n *names) badTruncate() { n.list = n.list[:0] }
-func (n *names) goodTruncate() {
-	for _, p := range n.list {
-		C.free(unsafe.Pointer(p))
-	}
-	n.list = n.list[:0]
-}
-
 func badErrorOut(s *store) error {
 	var message *C.char
 	if C.st_sync(s.ptr, &message) != 0 {
@@ -121,10 +90,3 @@ func goodFull(ch chan *C.char) {
 		C.free(unsafe.Pointer(p))
 	}
 }
-
-func (n *names) badForget(s *store, k string) {
-	p := n.byKey[k]
-	C.st_get(s.ptr, p)
-	delete(n.byKey, k)
-}
-func (n *names) goodForget(k string) { p := n.byKey[k]; C.free(unsafe.Pointer(p)); delete(n.byKey, k) }

@@ -30,7 +30,7 @@ typedef struct AVFrame AVFrame; AVFrame *av_frame_alloc(void); void av_frame_fre
 typedef struct PGresult PGresult; typedef struct PGconn PGconn; PGresult *PQexec(PGconn *c, const char *q); void PQclear(PGresult *r);
 int PQntuples(PGresult *r); char *PQgetvalue(PGresult *r, int i, int j);
 static PGresult *query(PGconn *c, const char *q) { PGresult *r = PQexec(c, q); return r; }
-void st_set_userdata(st *s, int kind, void *p); char *st_render(st *s);
+void st_set_userdata(st *s, int kind, void *p);
 typedef struct st_txn st_txn; st_txn *st_txn_begin(st *s); int st_txn_run(st_txn *t); int st_txn_commit(st_txn *t); void st_txn_abort(st_txn *t);
 */
 import "C"
@@ -274,12 +274,6 @@ func goodTxn(s *store) error {
 	}
 	C.st_txn_commit(t)
 	return nil
-}
-func badRender(s *store) string { return C.GoString(C.st_render(s.ptr)) }
-func goodRender(s *store) string {
-	p := C.st_render(s.ptr)
-	defer C.st_free(unsafe.Pointer(p))
-	return C.GoString(p)
 }
 
 // Finalizers.

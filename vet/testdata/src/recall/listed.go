@@ -87,25 +87,6 @@ func goodRounds(s *store, in <-chan string) {
 
 func (s *store) Close() { C.st_close(s.ptr); s.ptr = nil }
 
-func badConstructor(path, key *C.char) (*store, error) {
-	db := C.st_open(path)
-	if db == nil || C.st_get(db, key) < 0 {
-		return nil, errStore
-	}
-	return &store{ptr: db}, nil
-}
-func goodConstructor(path, key *C.char) (*store, error) {
-	db := C.st_open(path)
-	if db == nil {
-		return nil, errStore
-	}
-	if C.st_get(db, key) < 0 {
-		C.st_close(db)
-		return nil, errStore
-	}
-	return &store{ptr: db}, nil
-}
-
 type label struct{ text *C.char }
 
 func (l *label) Close() { C.free(unsafe.Pointer(l.text)) }

@@ -2,7 +2,7 @@ package a
 
 /*
 typedef struct image image;
-image *image_new(void);
+image *image_new(void); image *Image_Get_Main(void);
 void image_free(image *);
 int image_size(image *);
 int peek(char *);
@@ -12,7 +12,10 @@ void album_look(album *, image *);
 */
 import "C"
 
-import "testing"
+import (
+	"errors"
+	"testing"
+)
 
 // An image is released by Close.
 type image struct{ p *C.image }
@@ -38,6 +41,33 @@ func forgottenOnPath(n int) int {
 	}
 	i.Close()
 	return 0
+}
+
+// C has made nothing where it lends, and where a test fails that wants an error.
+
+func lent() *image { return &image{C.Image_Get_Main()} }
+
+func sized(n int) (*image, error) { // want sized:"results\\[0\\]"
+	if n < 0 {
+		return nil, errors.New("size")
+	}
+	return newImage(), nil
+}
+
+func wantsError(t *testing.T) int {
+	i, err := sized(-1)
+	if err == nil {
+		t.Errorf("a size of -1")
+	}
+	return lent().size() + i.size()
+}
+
+func wantsNoError() int {
+	i, err := sized(1) // want `the result of sized is never freed`
+	if err == nil {
+		println("made")
+	}
+	return i.size()
 }
 
 type album struct{ p *C.album }

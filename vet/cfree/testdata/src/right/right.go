@@ -4,6 +4,7 @@ package right
 /*
 #include <stdlib.h>
 #include <stdio.h>
+#include <stdint.h>
 #include "take.h"
 typedef struct { char *text, *label; } entry;
 typedef struct { entry *entries; } shelf;
@@ -24,6 +25,7 @@ box *gsk_debug_node_new(box *child, char *text);
 import "C"
 
 import (
+	"runtime/cgo"
 	"sync"
 	"unsafe"
 )
@@ -35,6 +37,8 @@ func comments(b *C.box, s string) {
 	C.box_name(b, C.CString(s)) // want `never freed: nothing has it`
 	C.box_user(b, unsafe.Pointer(C.CString(s)))
 	C.box_copy(b, unsafe.Pointer(C.CString(s)), 1) // want `never freed: nothing has it`
+	C.box_pack(b, C.CString(s), 1)                 // want `never freed: nothing has it`
+	C.box_eat(b, C.CString(s))
 	_ = C.GoString(C.box_kind(b))
 	_ = C.GoString(C.box_mark(b, C.CString(s))) // want `never freed: nothing has it`
 	_ = C.GoString(C.box_print(b))              // want `the result of C.box_print is never freed`
@@ -116,6 +120,24 @@ func deferredList(list []string) {
 		all = append(all, e)
 		C.say(e.text)
 	}
+}
+
+func entries(list []string) []*C.entry {
+	all := make([]*C.entry, len(list))
+	for i, s := range list {
+		all[i] = &C.entry{text: C.CString(s)}
+	}
+	return all
+}
+
+func deferredEntries(list []string) {
+	all := entries(list)
+	defer func() {
+		for _, e := range all {
+			C.free(unsafe.Pointer(e.text))
+		}
+	}()
+	C.say(all[0].text)
 }
 
 // A return where there is nothing.
@@ -236,6 +258,41 @@ func withRelease(s string) {
 func byName(s string) {
 	C.intern_static_string(C.CString(s))
 	C.gsk_debug_node_new(nil, C.CString(s))
+}
+
+// A callback of C deletes the handle, and frees what has it.
+func handed(s string) C.int {
+	h := cgo.NewHandle(s)
+	p, q := C.malloc(8), C.malloc(8) // want `never freed`
+	*(*C.uintptr_t)(p) = C.uintptr_t(h)
+	*(*C.int)(q) = 1
+	return C.play(p, 8) + C.play(q, 8)
+}
+
+//export gone
+func gone(p unsafe.Pointer) {
+	h := cgo.Handle(*(*C.uintptr_t)(p))
+	h.Delete()
+	C.free(p)
+}
+
+// A flag says that the defer frees nothing.
+func flagged(path *C.char, n int) unsafe.Pointer {
+	b, given := C.box_open(path), false
+	defer func() {
+		if given {
+			return
+		}
+		C.box_close(b)
+	}()
+	given = n > 0
+	return unsafe.Pointer(b)
+}
+
+func unflagged(path *C.char) unsafe.Pointer {
+	b := C.box_open(path)
+	defer func() { C.box_close(b) }()
+	return unsafe.Pointer(b) // want `what is returned points into b`
 }
 
 // There is a copy only where copied is true.

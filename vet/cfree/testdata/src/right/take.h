@@ -19,3 +19,7 @@ void box_user(box *b, void *data);
 void box_copy(box *b, void *data, size_t n);
 // Returns the mark of a name. The value will be valid until the box is closed.
 const char *box_mark(box *b, const char *name);
+// Puts the text into the box. The option 1 consumes more time.
+void box_pack(box *b, const char *text, int option);
+// Puts the text into the box, and consumes the text.
+void box_eat(box *b, char *text);

@@ -4,7 +4,7 @@ package twice
 /*
 #include <stdlib.h>
 typedef struct node node;
-void node_free(node *n);
+static void node_free(node *n) { free(n); }
 node *node_new(void);
 void node_unref(node *n); int delete(const char *name);
 int set_text(node *n, char *text, int flags); // If NODE_NO_COPY is set, text will be freed on error.
@@ -184,22 +184,6 @@ func (a *Asking) Close() { // want Close:`releases` Close:`params`
 	if a.n != nil {
 		C.node_free(a.n)
 	}
-}
-
-// A Block is used again behind Reset.
-type Block struct{ p, q *C.node }
-
-// Close frees both nodes.
-func (b *Block) Close() { // want Close:`releases` Close:`params`
-	C.node_free(b.p)
-	C.node_free(b.q)
-}
-
-// Reset frees both as well.
-func (b *Block) Reset() { // want Reset:`releases` Reset:`params`
-	C.node_free(b.p) // want `p is freed, and stays in the field: Close frees it again`
-	C.node_free(b.q)
-	b.q = nil
 }
 
 func free(c *C.char) { C.free(unsafe.Pointer(c)) }
