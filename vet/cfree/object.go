@@ -188,8 +188,10 @@ func (c *checker) wraps(u *uses.Unit, e ast.Expr, depth int) bool {
 				part = defs[0]
 			}
 		}
-		if _, name := c.pkg.Result(part); name != "" && !lends.MatchString(name) && !gets.MatchString(name) {
-			return true
+		if _, name := c.pkg.Result(part); name != "" && !lends.MatchString(name) {
+			if f, _ := c.pkg.Defined(name); f.News || !gets.MatchString(name) {
+				return true
+			}
 		}
 	}
 	return false

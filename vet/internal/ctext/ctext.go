@@ -22,6 +22,7 @@ type Func struct {
 	Frees, Keeps, Returns, Takes []bool
 	Outside                      []bool // it keeps the parameter in a variable outside of it
 	Calls                        bool   // something other than what allocates
+	News                         bool   // it returns what new of C++ has made
 	Gives                        []Give
 }
 
@@ -103,14 +104,14 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		}
 		for i := range b.tokens {
 			c, ok := b.callAt(i)
-			fn.Calls = fn.Calls || ok && !allocators[c.name]
+			fn.Calls, fn.News = fn.Calls || ok && !allocators[c.name], fn.News || b.at(i) == "return" && b.at(i+1) == "new"
 			fn.Gives = append(fn.Gives, b.gives(c, ok)...)
 		}
 		if i == 0 {
 			all = fn
 			continue
 		}
-		all.Allocates, all.Calls = all.Allocates && fn.Allocates, all.Calls || fn.Calls
+		all.Allocates, all.Calls, all.News = all.Allocates && fn.Allocates, all.Calls || fn.Calls, all.News || fn.News
 		all.Frees, all.Keeps = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps)
 		all.Returns, all.Takes = either(all.Returns, fn.Returns), either(all.Takes, fn.Takes)
 		all.Outside = either(all.Outside, fn.Outside)

@@ -23,6 +23,7 @@ func TestFunc(t *testing.T) {
 		{`const char *f(int n) { return n ? f(text(n)) : NULL; } const char *f(text t) { return strdup(t.s); }`, "allocates"},
 
 		{`char *f(const char *s) { return *s ? strdup(s) : "none"; }`, ""},
+		{`Mat f(Filter k) { return new Mat(k->state); }`, "news"},
 		{`char *f(struct list *l) { char *p = malloc(9); l->first = p; return p; }`, ""},
 		{`char *f(void) { char *p = malloc(9); list_add(&all, p); return p; }`, ""},
 		{`char *f(void) { char *p = malloc(9); kept = p; return p; }`, ""},
@@ -78,6 +79,9 @@ func say(fn Func) string {
 	var list []string
 	if fn.Allocates {
 		list = append(list, "allocates")
+	}
+	if fn.News {
+		list = append(list, "news")
 	}
 	for i := range fn.Frees {
 		if fn.Frees[i] {
