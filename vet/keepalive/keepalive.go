@@ -6,6 +6,7 @@ import (
 	"go/ast"
 	"go/types"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -149,12 +150,18 @@ func (c *checker) findFields() {
 	}
 }
 
+// number matches the names of types of numbers, and what is not passed as one value.
+var number = regexp.MustCompile(`^(struct_.*|union_.*|enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|u?int(ptr|max|_\w+)?\d*_t|s?size_t|time_t|off_t)$`)
+
 // isCPointer reports whether a type in the source may be that of a pointer to C memory.
 func (c *checker) isCPointer(e ast.Expr) bool {
 	switch t := ast.Unparen(e).(type) {
 	case *ast.StarExpr:
 		return c.pkg.C(t.X) != "" || c.isCPointer(t.X)
 	case *ast.SelectorExpr:
+		if name := c.pkg.C(t); name != "" { // a type of C with a name, such as xmlDocPtr, that is no number
+			return !number.MatchString(name)
+		}
 		if t.Sel.Name == "Pointer" {
 			id, ok := t.X.(*ast.Ident)
 			return ok && id.Name == "unsafe"

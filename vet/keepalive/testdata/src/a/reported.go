@@ -9,6 +9,7 @@ static tree *tree_new(void) { return calloc(1, sizeof(tree)); }
 static void tree_free(tree *t) { free(t); }
 static int tree_len(tree *t) { return t->n; }
 static int tree_join(tree *t, tree *u) { return t->n + u->n; }
+typedef tree *tree_ptr;
 static int sum(uintptr_t p, int n) { return ((char *)p)[0] + n; }
 */
 import "C"
@@ -185,3 +186,21 @@ func (l *leaf) lenBesideNext() (n int, err error) {
 	})
 	return n, err
 }
+
+// A Named has a pointer whose type has a name.
+type Named struct { // want Named:"owner"
+	ptr C.tree_ptr
+	n   C.int
+}
+
+func NewNamed() *Named {
+	t := &Named{ptr: C.tree_new()}
+	runtime.SetFinalizer(t, func(t *Named) { C.tree_free(t.ptr); C.sum(0, t.n) })
+	return t
+}
+
+func (t *Named) Len() int {
+	return int(C.tree_len(t.ptr)) // want `t may be collected while C.tree_len uses what it owns`
+}
+
+func (t *Named) Number() int { return int(C.sum(0, t.n)) }
