@@ -49,7 +49,7 @@
 //   - twice: a variable is freed, and freed again by the same function on the same path, or by a defer, or what a finalizer frees as well.
 //     That is looked at for each variable that a function of C with a name such as free, destroy or delete is given, and in a loop, and for
 //     methods that pass a field to one and leave it there, if a library or the definition says that the function frees. An object that
-//     gets a finalizer twice ends the program.
+//     has got a finalizer from its constructor, and gets another, ends the program.
 //   - after: memory is used when it is freed, also through a slice or a string over it, by a defer that runs later, or by a function
 //     literal that outlives a defer; so is a child, such as a cursor, used or released behind its parent; or a cgo.Handle when it is deleted.
 //   - early: a defer frees a variable that is nil there, and gets its value later by its address; or a finalizer belongs to a variable

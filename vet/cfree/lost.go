@@ -112,7 +112,7 @@ func (c *checker) isMap(e ast.Expr) bool {
 func (c *checker) checkFinalizers() {
 	calls := register.Calls(c.pkg)
 	for i, call := range calls {
-		c.checkObjectOf(call, i, calls)
+		c.checkObjectOf(call, calls)
 		t := source.TypeName(c.pkg.Info.TypeOf(call.Ptr))
 		if t == nil {
 			continue
@@ -159,7 +159,7 @@ func (c *checker) checkFinalizers() {
 
 // checkObjectOf reports a SetFinalizer that panics: for an object that has a finalizer, for a part of an object but its first field, and
 // for memory of C.
-func (c *checker) checkObjectOf(call register.Call, i int, calls []register.Call) {
+func (c *checker) checkObjectOf(call register.Call, calls []register.Call) {
 	if call.Name != "SetFinalizer" {
 		return
 	}
@@ -186,20 +186,6 @@ func (c *checker) checkObjectOf(call register.Call, i int, calls []register.Call
 		for _, other := range calls {
 			if by != nil && other.Unit.Obj != nil && other.Unit.Obj == c.pkg.Callee(by) && other.Name == call.Name && other.Returned() {
 				analyzer.Report(c.Pass, call.Call, "twice", "%s has a finalizer already, of %s: SetFinalizer ends the program", v.Name(), other.Unit.Obj.Name())
-			}
-		}
-	}
-	for _, other := range calls[:i] {
-		if x := ast.Unparen(other.Ptr); other.Unit.Node == u.Node && other.Name == call.Name && v != nil && c.pkg.Named(x) == v {
-			through, plain := c.writes(u, v)
-			u.Own(func(n ast.Node) {
-				if again, ok := n.(*ast.CallExpr); ok && again != call.Call && again != other.Call && source.IsFunc(c.pkg.Callee(again), "runtime", "SetFinalizer") {
-					through = append(through, n)
-				}
-			})
-			if _, addr := x.(*ast.UnaryExpr); (plain || addr) && u.Leads(other.Call, through, call.Call) {
-				analyzer.Report(c.Pass, call.Call, "twice", "%s has a finalizer already, of line %d: SetFinalizer ends the program", v.Name(), c.Fset.Position(other.Call.Pos()).Line)
-				return
 			}
 		}
 	}

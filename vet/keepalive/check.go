@@ -130,6 +130,11 @@ func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
 	if index >= 0 && c.callersKeep(u, index, 0) {
 		return ""
 	}
+	for _, e := range c.pkg.Given(v) { // NewNode(raw, false) may have been told to own nothing
+		if made, ok := ast.Unparen(e).(*ast.CallExpr); ok && slices.ContainsFunc(made.Args, func(e ast.Expr) bool { return types.ExprString(e) == "false" }) {
+			return ""
+		}
+	}
 	return kind
 }
 

@@ -133,7 +133,7 @@ func (c *checker) body(body *ast.BlockStmt) string {
 		by := c.pkg.C(call.Fun)
 		if f := c.pkg.Callee(call); by != "" && !c.pkg.Releases(by) {
 			by = ""
-		} else if b, ok := c.pkg.ObjectOf(call.Fun).(*types.Builtin); ok && (b.Name() == "close" || b.Name() == "delete") || isValue(c.pkg, call) || f != nil && f.Name() == "Unpin" {
+		} else if b, ok := c.pkg.ObjectOf(call.Fun).(*types.Builtin); ok && (b.Name() == "close" || b.Name() == "delete") || isValue(c.pkg, call) || f != nil && (f.Name() == "Unpin" || f.Name() == "Delete" && f.Pkg() != nil && f.Pkg().Path() == "runtime/cgo") {
 			by = other
 		} else if f != nil {
 			switch by = c.function(f); {

@@ -298,7 +298,7 @@ var (
 	freeing    = regexp.MustCompile(`(?i)(free|realloc|dealloc|destroy|dispose|_take|take_|takes|adopt|steal|static_str|directly$|^set_?(string|array)s?$)`)
 	notFreeing = regexp.MustCompile(`(?i)free(type|ze|nect|dom)`)
 	taking     = regexp.MustCompile(`^(JS_(Set|Define)(Property|ClassProto)\w*|Py(Tuple|List)_SetItem|PyModule_AddObject|cJSON_AddItem\w+|json_object_(object|array)_add|json_(object_set|array_(append|set|insert))_new|gsk_debug_node_new)$`)
-	releasing  = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|clear|unset|_del$|_fini$|_term$|shutdown|deinit|uninit|disconnect|teardown|(txn|trans)\w*_?(commit|abort|rollback)$)`)
+	releasing  = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|unset|^(mp[zqf]|mpfr|mpc)_clear|_del$|_fini$|_term$|shutdown|deinit|uninit|disconnect|teardown|(txn|trans)\w*_?(commit|abort|rollback)$)`)
 )
 
 // frees reports whether a function of C frees what it is given, or takes it over, as far as its name tells. taking has functions

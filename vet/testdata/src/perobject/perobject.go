@@ -12,6 +12,7 @@ import "C"
 import (
 	"os"
 	"runtime"
+	"runtime/cgo"
 	"unsafe"
 )
 
@@ -44,6 +45,7 @@ func silent(m *Image, f *os.File) {
 	runtime.SetFinalizer(m, func(m *Image) { pd.release(); m.Free() })
 	runtime.SetFinalizer(m, func(m *Image) { pinner.Unpin(); m.Free() })
 	runtime.SetFinalizer(m, func(m *Image) { cancel(); m.Free() })
+	runtime.SetFinalizer(m, func(m *Image) { handle.Delete(); m.Free() })
 	runtime.SetFinalizer(m, func(m *Image) { close(done); m.Free() })
 	runtime.SetFinalizer(m, func(m *Image) { delete(images, m.p); m.Free() })
 }
@@ -51,6 +53,7 @@ func silent(m *Image, f *os.File) {
 var (
 	pinner runtime.Pinner
 	cancel func()
+	handle cgo.Handle
 	done   chan bool
 	images map[*C.image]int
 )

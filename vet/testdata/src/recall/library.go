@@ -285,12 +285,6 @@ type final struct {
 
 func end(f *final) { C.st_close(f.p) }
 
-func badSetTwice(f *final) { runtime.SetFinalizer(f, end); runtime.SetFinalizer(f, end) }
-func goodSetTwice(f *final) {
-	runtime.SetFinalizer(f, end)
-	runtime.SetFinalizer(f, nil)
-	runtime.SetFinalizer(f, end)
-}
 func newFinal() *final       { f := &final{}; runtime.SetFinalizer(f, end); return f }
 func badSetAgain() *final    { f := newFinal(); runtime.SetFinalizer(f, end); return f }
 func badFinalPart(f *final)  { runtime.SetFinalizer(&f.p, func(p **C.st) { C.st_close(*p) }) }

@@ -176,3 +176,17 @@ func finalize(t *Twig) {
 
 // A Twig has a finalizer that does not release it.
 type Twig struct{ ptr unsafe.Pointer } // want Twig:"owner"
+
+// newTree may make a Tree that owns nothing.
+func newTree(own bool) *Tree {
+	t := &Tree{}
+	if own {
+		runtime.SetFinalizer(t, (*Tree).free)
+	}
+	return t
+}
+
+func ofAnother() int {
+	t := newTree(false)
+	return int(C.bush_len(unsafe.Pointer(t.ptr)))
+}
