@@ -30,8 +30,8 @@ type class struct {
 	depot // as caches gave them back, for the next cache that needs one
 
 	// If blocks of the class are alone in their spans, one span whose block is free may stay in the list.
-	watched bool // the tick examines it: counted by span.Watch
-	rested  bool // it was there at the last tick
+	counted atomic.Bool // by span.KeepSpare, until the tick finds no such span; also read without the lock
+	rested  bool        // it was there at the last tick
 
 	out     int64  // blocks given to caches and callers, less those that came back
 	mallocs uint64 // calls of Malloc that were served past a cache

@@ -83,7 +83,7 @@ func (h *Heap) destroyQuietly(op string, all bool) error {
 	}
 	h.large.mu.Lock()
 	h.dropSpares()
-	h.large.spares.unwatch()
+	h.large.spares.uncount()
 	span.Each(h.id, &h.regions, func(s *span.Span) { h.releaseAny(s, keep) })
 	h.large.blocks, h.large.bytes = 0, 0
 	h.large.mu.Unlock()

@@ -16,9 +16,9 @@ type largeSpares struct {
 	spans   [8]largeSpare // those freed last at the end
 	n       int
 	bytes   uintptr
-	unasked int    // spans[:unasked] were there at the last tick
-	watched bool   // the tick examines them: counted by span.Watch
-	sizes   uint64 // a bit for each size that spans may have, by its pages modulo 64
+	counted uintptr // what span.KeepSpare counts: the most that bytes was since the last tick
+	unasked int     // spans[:unasked] were there at the last tick
+	sizes   uint64  // a bit for each size that spans may have, by its pages modulo 64
 }
 
 type largeSpare struct {
@@ -26,29 +26,26 @@ type largeSpare struct {
 	record uintptr // of the span, whose tag is 0
 }
 
-const (
-	largestSpare = 512 << 10 // the size in bytes of the largest block that becomes spare
-	mostSpare    = 1 << 20   // how many bytes of a heap may be spare
-)
+const mostSpare = 256 << 10 // how many bytes of a heap may be spare; span.KeepSpare bounds those of all heaps
 
 // keepLarge makes the block of s, which is freed, spare. It returns false, and changes nothing, if the
 // block must go back.
 //
 //go:norace
 func (h *Heap) keepLarge(s *span.Span) bool {
-	if s.Size > largestSpare || s.Space != 0 || h.checked != nil {
-		return false
-	}
 	l := &h.large.spares
-	if l.n == len(l.spans) || l.bytes+s.Size > mostSpare || !span.MayKeep() {
+	bytes := l.bytes + s.Size
+	if bytes > mostSpare || l.n == len(l.spans) || s.Space != 0 || h.checked != nil {
 		return false
 	}
-	if !l.watched {
-		l.watched = true
-		span.Watch(1)
+	if bytes > l.counted {
+		if !span.KeepSpare(int64(bytes - l.counted)) {
+			return false
+		}
+		l.counted = bytes
 	}
 	h.endLarge(s)
-	l.bytes += s.Size
+	l.bytes = bytes
 	l.spans[l.n] = largeSpare{s.Size, s.Addr()}
 	l.sizes |= sizeBit(s.Size)
 	l.n++
@@ -60,7 +57,7 @@ func (h *Heap) keepLarge(s *span.Span) bool {
 //go:norace
 func (h *Heap) takeLarge(size, align uintptr) uintptr {
 	l := &h.large.spares
-	if l.sizes&sizeBit(size) == 0 {
+	if l.sizes&sizeBit(size) == 0 || h.closed.Load() {
 		return 0
 	}
 	for i := l.n - 1; i >= 0; i-- {
@@ -126,19 +123,15 @@ func (h *Heap) reclaimLarge(unasked bool) {
 		h.dropSpare(0)
 	}
 	l.unasked = l.n
-	if l.n == 0 {
-		l.unwatch()
-	}
+	l.uncount()
 	h.large.mu.Unlock()
 	race.Leave()
 }
 
-// unwatch makes the tick no longer examine the spare blocks.
+// uncount takes back what KeepSpare counts and is no longer spare.
 //
 //go:norace
-func (l *largeSpares) unwatch() {
-	if l.watched {
-		l.watched = false
-		span.Watch(-1)
-	}
+func (l *largeSpares) uncount() {
+	span.DropSpare(int64(l.counted - l.bytes))
+	l.counted = l.bytes
 }

@@ -60,22 +60,22 @@ func TestLargeSpare(t *testing.T) {
 func TestLargeSpareBounds(t *testing.T) {
 	testheap.SetDecay(t, time.Hour)
 	var all []*Heap
-	kept := 0
-	for range 20 {
+	kept := int64(0)
+	for range 40 {
 		h := NewHeap(t, Options{})
 		for size := 1 << 20; size > 70_000; size -= 30_000 {
 			h.Free(h.Malloc(size))
 		}
-		if l := h.large.spares; l.bytes > mostSpare {
+		if l := h.large.spares; l.bytes > mostSpare || l.bytes > l.counted {
 			t.Fatalf("%+v", l)
 		}
-		kept += h.large.spares.n
+		kept += int64(h.large.spares.bytes)
 		all = append(all, h)
 	}
-	if kept == 0 {
-		t.Error("no block is spare")
+	if kept == 0 || kept > span.Spare() || span.Spare() > 4<<20 {
+		t.Errorf("%d bytes are spare in large blocks, %d in all", kept, span.Spare())
 	}
-	p := all[0].Malloc(largestSpare)
+	p := all[0].Malloc(mostSpare)
 	for range 2 {
 		Tick()
 	}
@@ -86,14 +86,14 @@ func TestLargeSpareBounds(t *testing.T) {
 	}
 	all[0].Free(p)
 	Tick()
-	if all[0].Malloc(largestSpare) != p {
+	if all[0].Malloc(mostSpare) != p {
 		t.Error("the first tick has taken a spare block")
 	}
 	all[0].Free(p)
 	testheap.SetDecay(t, 0)
 	h := all[0]
-	h.Free(h.Malloc(largestSpare))
-	if h.large.spares.n != 0 || span.Watched() != 0 {
+	h.Free(h.Malloc(mostSpare))
+	if h.large.spares.n != 0 || span.Spare() != 0 {
 		t.Error("a block is spare without a decay")
 	}
 }
@@ -134,7 +134,7 @@ func TestKeptSpan(t *testing.T) {
 	free(p)
 	Tick()
 	Tick()
-	if n := h.Stats().Held; n != 0 || span.Watched() != 0 {
+	if n := h.Stats().Held; n != 0 || span.Spare() != 0 {
 		t.Errorf("%d bytes are held after two ticks", n)
 	}
 	p = take()

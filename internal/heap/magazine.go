@@ -97,8 +97,10 @@ func (cl *class) takeFull(c uint8) magazine {
 //
 //go:norace
 func (cl *class) sortMagazines(h *Heap, c uint8) {
-	cl.dropKept(h, c, false)
-	// numFull is read without the lock: the magazines that the caller must find were
+	if cl.counted.Load() {
+		cl.dropKept(h, c, false)
+	}
+	// counted and numFull are read without the lock: what the caller must find was
 	// put before the call. A lock for each class would take most of the time of a
 	// request that is refused.
 	for atomic.LoadInt32(&cl.numFull) != 0 {
@@ -120,7 +122,9 @@ func (cl *class) sortMagazines(h *Heap, c uint8) {
 //
 //go:norace
 func (cl *class) sortUnasked(h *Heap, c uint8) {
-	cl.dropKept(h, c, true)
+	if cl.counted.Load() {
+		cl.dropKept(h, c, true)
+	}
 	for atomic.LoadInt32(&cl.numFull) > leastFull {
 		cl.mu.Lock()
 		if cl.unasked <= leastFull || h.closed.Load() {

@@ -67,7 +67,7 @@ func (cl *class) forgetAll() {
 	for cl.numFull > 0 {
 		cl.takeFull(uint8(cl.tag))
 	}
-	cl.unwatch()
+	cl.uncount(uint8(cl.tag))
 	cl.spans, cl.out = 0, 0
 }
 
@@ -165,37 +165,35 @@ func (cl *class) unlist(s *span.Span) {
 //
 //go:norace
 func (cl *class) keep(h *Heap, s *span.Span) bool {
-	if cl.spans != 0 || s.Blocks > 1 || cl.tag&span.KindSampled != 0 || h.checked != nil || !span.MayKeep() {
+	if cl.spans != 0 || s.Blocks > 1 || cl.tag&span.KindSampled != 0 || h.checked != nil {
 		return false
 	}
-	cl.list(s)
-	if !cl.watched {
-		cl.watched = true
-		span.Watch(1)
+	if !cl.counted.Load() {
+		if !span.KeepSpare(spanCost(uint8(cl.tag))) {
+			return false
+		}
+		cl.counted.Store(true)
 	}
+	cl.list(s)
 	return true
 }
 
 // dropKept gives the span that keep has left back; if rested is set, only if it was there at the last such
-// call.
+// call. Callers look at counted first, as they look at numFull.
 //
 //go:norace
 func (cl *class) dropKept(h *Heap, c uint8, rested bool) {
-	if !isAlone(uintptr(c)) {
-		return
-	}
 	cl.mu.Lock()
-	kept := cl.watched && !h.closed.Load() && cl.spans != 0
-	switch {
-	case kept && rested && !cl.rested:
+	kept := cl.counted.Load() && !h.closed.Load() && cl.spans != 0
+	if kept && rested && !cl.rested {
 		cl.rested = true
-	case kept:
-		if s := span.At(cl.spans); s.NumFree == s.Carved && cl.isWhole(s) {
-			cl.release(h, s)
+	} else {
+		if kept {
+			if s := span.At(cl.spans); s.NumFree == s.Carved && cl.isWhole(s) {
+				cl.release(h, s)
+			}
 		}
-		fallthrough
-	default:
-		cl.unwatch()
+		cl.uncount(c)
 	}
 	cl.mu.Unlock()
 	if kept {
@@ -203,12 +201,13 @@ func (cl *class) dropKept(h *Heap, c uint8, rested bool) {
 	}
 }
 
-// unwatch makes the tick no longer examine the class.
+// uncount takes back what keep has counted as spare.
 //
 //go:norace
-func (cl *class) unwatch() {
-	if cl.watched {
-		cl.watched, cl.rested = false, false
-		span.Watch(-1)
+func (cl *class) uncount(c uint8) {
+	if cl.counted.Load() {
+		cl.counted.Store(false)
+		cl.rested = false
+		span.DropSpare(spanCost(c))
 	}
 }

@@ -46,7 +46,7 @@ var (
 //
 //go:norace
 func KeepSpare(n int64) bool {
-	if !MayKeep() {
+	if unspared.Load() {
 		return false
 	}
 	if spare.Add(n) > spareMost {
@@ -55,11 +55,6 @@ func KeepSpare(n int64) bool {
 	}
 	return true
 }
-
-// MayKeep reports whether a holder may keep free blocks for reuse: not if the decay is 0.
-//
-//go:norace
-func MayKeep() bool { return !unspared.Load() }
 
 // watched counts what each tick must examine, though no unit is idle.
 var watched atomic.Int64
