@@ -14,7 +14,7 @@ var _ [DefaultDecay]struct{} = [span.DefaultDecay]struct{}{}
 
 // SetDecay sets how long memory that holds no block is kept for reuse before it is
 // released to the operating system, for all heaps of the program, and returns the old
-// value. Idle memory is released after d/2 to d. A d of 0 releases it at once, so each
+// value. Idle memory is released after d/2 to 3d/2. A d of 0 releases it at once, so each
 // reuse pays for fresh pages; what a [Local] caches stays until [Trim] or [Heap.Trim]
 // then, because nothing checks whether it is used. A negative d keeps all idle memory
 // until these are called.

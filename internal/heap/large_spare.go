@@ -1,7 +1,6 @@
 package heap
 
 import (
-	"github.com/cheapgo/cheap/internal/mem/osmem"
 	"github.com/cheapgo/cheap/internal/mem/race"
 	"github.com/cheapgo/cheap/internal/mem/span"
 )
@@ -13,12 +12,11 @@ import (
 
 // largeSpares are the spare large blocks of a heap, under Heap.large.mu.
 type largeSpares struct {
-	spans   [8]largeSpare // those freed last at the end
+	spans   [4]largeSpare // those freed last at the end
 	n       int
 	bytes   uintptr
 	counted uintptr // what span.KeepSpare counts: the most that bytes was since the last tick
 	unasked int     // spans[:unasked] were there at the last tick
-	sizes   uint64  // a bit for each size that spans may have, by its pages modulo 64
 }
 
 type largeSpare struct {
@@ -47,7 +45,6 @@ func (h *Heap) keepLarge(s *span.Span) bool {
 	h.endLarge(s)
 	l.bytes = bytes
 	l.spans[l.n] = largeSpare{s.Size, s.Addr()}
-	l.sizes |= sizeBit(s.Size)
 	l.n++
 	return true
 }
@@ -57,14 +54,11 @@ func (h *Heap) keepLarge(s *span.Span) bool {
 //go:norace
 func (h *Heap) takeLarge(size, align uintptr) uintptr {
 	l := &h.large.spares
-	if l.sizes&sizeBit(size) == 0 || h.closed.Load() {
-		return 0
-	}
 	for i := l.n - 1; i >= 0; i-- {
 		if l.spans[i].size != size {
 			continue
 		}
-		if s := span.At(l.spans[i].record); s.Base&(align-1) == 0 {
+		if s := span.At(l.spans[i].record); s.Base&(align-1) == 0 && !h.closed.Load() {
 			l.remove(i)
 			h.becomeLarge(s, size, 0)
 			h.large.mallocs++
@@ -74,18 +68,11 @@ func (h *Heap) takeLarge(size, align uintptr) uintptr {
 	return 0
 }
 
-// sizeBit returns the bit of a size in largeSpares.sizes.
-//
-//go:norace
-func sizeBit(size uintptr) uint64 { return 1 << (size / osmem.PageSize % 64) }
-
 //go:norace
 func (l *largeSpares) remove(i int) {
 	l.bytes -= l.spans[i].size
 	copy(l.spans[i:], l.spans[i+1:l.n])
-	if l.n--; l.n == 0 {
-		l.sizes = 0
-	}
+	l.n--
 	if i < l.unasked {
 		l.unasked--
 	}

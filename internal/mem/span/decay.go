@@ -77,7 +77,7 @@ func Spare() int64 { return spare.Load() }
 func DropSpare(n int64) { spare.Add(-n) }
 
 // SetDecay sets the time that units stay idle before their memory is released, and
-// returns what it was before. The memory is released after d/2 to d. With 0 it is
+// returns what it was before. The memory is released after d/2 to d, and what heaps keep for reuse up to d/2 later. With 0 it is
 // released at once, with a negative d never.
 //
 //go:norace
