@@ -163,7 +163,7 @@ func (c *checker) checkObjectOf(call register.Call, calls []register.Call) {
 	if call.Name != "SetFinalizer" {
 		return
 	}
-	u, v := call.Unit, c.pkg.ObjectOf(call.Ptr)
+	v := c.pkg.ObjectOf(call.Ptr)
 	if addr, ok := ast.Unparen(call.Ptr).(*ast.UnaryExpr); ok {
 		part := false
 		switch x := ast.Unparen(addr.X).(type) {
@@ -177,8 +177,7 @@ func (c *checker) checkObjectOf(call register.Call, calls []register.Call) {
 		if part {
 			analyzer.Report(c.Pass, call.Call, "wrong", "%s is a part of another object: SetFinalizer ends the program", types.ExprString(addr.X))
 		}
-		v = c.pkg.ObjectOf(addr.X)
-	} else if list := c.pkg.Values(v); len(list) == 1 && u.Local(v) {
+	} else if list := c.pkg.Values(v); len(list) == 1 && call.Unit.Local(v) {
 		by, name := c.pkg.Result(list[0])
 		if name != "" {
 			analyzer.Report(c.Pass, call.Call, "wrong", "%s is memory of C: SetFinalizer ends the program", v.Name())
