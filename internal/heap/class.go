@@ -30,7 +30,7 @@ type class struct {
 	depot // as caches gave them back, for the next cache that needs one
 
 	// If blocks of the class are alone in their spans, one span whose block is free may stay in the list.
-	counted atomic.Bool // by span.KeepSpare, until the tick finds no such span; also read without the lock
+	counted atomic.Bool // by span.Blocks, until the tick finds no such span; also read without the lock
 	rested  bool        // it was there at the last tick
 
 	out     int64  // blocks given to caches and callers, less those that came back

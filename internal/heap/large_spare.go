@@ -15,7 +15,7 @@ type largeSpares struct {
 	spans   [4]largeSpare // those freed last at the end
 	n       int
 	bytes   uintptr
-	counted uintptr // what span.KeepSpare counts: the most that bytes was since the last tick
+	counted uintptr // what span.Blocks counts: the most that bytes was since the last tick
 	unasked int     // spans[:unasked] were there at the last tick
 }
 
@@ -24,7 +24,7 @@ type largeSpare struct {
 	record uintptr // of the span, whose tag is 0
 }
 
-const mostSpare = 256 << 10 // how many bytes of a heap may be spare; span.KeepSpare bounds those of all heaps
+const mostSpare = 256 << 10 // how many bytes of a heap may be spare; span.Blocks bounds those of all heaps
 
 // keepLarge makes the block of s, which is freed, spare. It returns false, and changes nothing, if the
 // block must go back.
@@ -37,7 +37,7 @@ func (h *Heap) keepLarge(s *span.Span) bool {
 		return false
 	}
 	if bytes > l.counted {
-		if !span.KeepSpare(int64(bytes - l.counted)) {
+		if !span.Blocks.Keep(int64(bytes - l.counted)) {
 			return false
 		}
 		l.counted = bytes
@@ -115,10 +115,10 @@ func (h *Heap) reclaimLarge(unasked bool) {
 	race.Leave()
 }
 
-// uncount takes back what KeepSpare counts and is no longer spare.
+// uncount takes back what span.Blocks counts and is no longer spare.
 //
 //go:norace
 func (l *largeSpares) uncount() {
-	span.DropSpare(int64(l.counted - l.bytes))
+	span.Blocks.Drop(int64(l.counted - l.bytes))
 	l.counted = l.bytes
 }

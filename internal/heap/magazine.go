@@ -22,7 +22,7 @@ type magazine struct {
 // A depot has the magazines that a class keeps whole, for the next cache that needs one. Their
 // blocks are not in the lists of their spans, so these spans do not go back. The first
 // leastFull magazines stay until a cache takes them. Others stay for a while: mostFullBytes
-// bounds their bytes in one class, span.KeepSpare bounds them in all heaps together, and each
+// bounds their bytes in one class, span.Magazines bounds them in all heaps together, and each
 // tick of package span sorts the magazines that no cache has taken since the tick before.
 //
 // All of this is under the lock of the class.
@@ -71,7 +71,7 @@ func (cl *class) put(h *Heap, c uint8, b magazine) {
 //
 //go:norace
 func (cl *class) mayKeep(c uint8, b magazine) bool {
-	return int64(cl.numFull)*b.bytes(c) < mostFullBytes && span.KeepSpare(b.bytes(c))
+	return int64(cl.numFull)*b.bytes(c) < mostFullBytes && span.Magazines.Keep(b.bytes(c))
 }
 
 // bytes returns the size of all blocks of b, which is of class c.
@@ -88,7 +88,7 @@ func (cl *class) takeFull(c uint8) magazine {
 	cl.unasked = min(cl.unasked, cl.numFull)
 	b := cl.full[cl.numFull]
 	if cl.numFull >= leastFull {
-		span.DropSpare(b.bytes(c))
+		span.Magazines.Drop(b.bytes(c))
 	}
 	return b
 }
@@ -136,7 +136,7 @@ func (cl *class) sortUnasked(h *Heap, c uint8) {
 		cl.numFull--
 		b := cl.full[cl.unasked]
 		cl.full[cl.unasked] = cl.full[cl.numFull]
-		span.DropSpare(b.bytes(c))
+		span.Magazines.Drop(b.bytes(c))
 		released := cl.sortHeld(h, b)
 		cl.mu.Unlock()
 		if released {

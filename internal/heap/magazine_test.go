@@ -48,7 +48,7 @@ func TestSpareBounds(t *testing.T) {
 	testheap.WithRate(t, 0) // it looks at lists of blocks that are not sampled
 	defer span.SetDecay(span.SetDecay(-1))
 	Trim()
-	before := span.Spare()
+	before := span.Magazines.Bytes()
 	h := NewHeap(t, Options{})
 	const c = 10
 	cl, class := &h.classes[c], &sizeclass.Classes[c]
@@ -57,7 +57,7 @@ func TestSpareBounds(t *testing.T) {
 	if got := int64(cl.numFull) * batch; got < mostFullBytes-batch || got > mostFullBytes+batch {
 		t.Errorf("%d bytes are in whole batches, for %d", got, mostFullBytes)
 	}
-	if got, want := span.Spare()-before, h.spare(); got != want || want == 0 {
+	if got, want := span.Magazines.Bytes()-before, h.spare(); got != want || want == 0 {
 		t.Errorf("%d bytes are counted, and %d are spare", got, want)
 	}
 	var all []int
@@ -66,19 +66,19 @@ func TestSpareBounds(t *testing.T) {
 	}
 	spread(h, mostFullBytes, all...)
 	const most = 4 << 20
-	if got := span.Spare(); got > most || got < most-most/4 {
+	if got := span.Magazines.Bytes(); got > most || got < most-most/4 {
 		t.Errorf("%d bytes are spare, of %d that may be", got, most)
 	}
-	if got, want := span.Spare()-before, h.spare(); got != want {
+	if got, want := span.Magazines.Bytes()-before, h.spare(); got != want {
 		t.Errorf("%d bytes are counted, and %d are spare", got, want)
 	}
 	h.Trim()
-	if got := span.Spare(); got != before || h.spare() != 0 {
+	if got := span.Magazines.Bytes(); got != before || h.spare() != 0 {
 		t.Errorf("%d bytes are spare after Trim, and were %d", got, before)
 	}
 	spread(h, 2*mostFullBytes, c)
-	if err := h.DestroyAll(); err != nil || span.Spare() != before {
-		t.Errorf("%v: %d bytes are spare after DestroyAll, and were %d", err, span.Spare(), before)
+	if err := h.DestroyAll(); err != nil || span.Magazines.Bytes() != before {
+		t.Errorf("%v: %d bytes are spare after DestroyAll, and were %d", err, span.Magazines.Bytes(), before)
 	}
 }
 

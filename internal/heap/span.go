@@ -169,7 +169,7 @@ func (cl *class) keep(h *Heap, s *span.Span) bool {
 		return false
 	}
 	if !cl.counted.Load() {
-		if !span.KeepSpare(spanCost(uint8(cl.tag))) {
+		if !span.Blocks.Keep(spanCost(uint8(cl.tag))) {
 			return false
 		}
 		cl.counted.Store(true)
@@ -208,6 +208,6 @@ func (cl *class) uncount(c uint8) {
 	if cl.counted.Load() {
 		cl.counted.Store(false)
 		cl.rested = false
-		span.DropSpare(spanCost(c))
+		span.Blocks.Drop(spanCost(c))
 	}
 }

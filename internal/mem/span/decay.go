@@ -33,28 +33,44 @@ var decay = struct {
 	holder Holder      // nil until SetHolder
 }{d: DefaultDecay}
 
-// spareMost is how many bytes may be spare.
-const spareMost = 4 << 20
+// Spares counts bytes that are spare, up to a bound.
+type Spares struct {
+	bytes atomic.Int64
+	most  int64
+}
 
+// What heaps keep in magazines, and in spans of one block each.
 var (
-	spare    atomic.Int64 // bytes that are spare
-	unspared atomic.Bool  // no bytes may be spare, because the decay is 0
+	Magazines = Spares{most: 4 << 20}
+	Blocks    = Spares{most: 1 << 20}
 )
 
-// KeepSpare counts n more bytes as spare, unless that would exceed spareMost. It reports
-// whether it did. The caller calls Decay some time later.
+var unspared atomic.Bool // no bytes may be spare, because the decay is 0
+
+// Keep counts n more bytes, unless that would exceed the bound. It reports whether it did. The
+// caller calls Decay some time later.
 //
 //go:norace
-func KeepSpare(n int64) bool {
+func (s *Spares) Keep(n int64) bool {
 	if unspared.Load() {
 		return false
 	}
-	if spare.Add(n) > spareMost {
-		spare.Add(-n)
+	if s.bytes.Add(n) > s.most {
+		s.bytes.Add(-n)
 		return false
 	}
 	return true
 }
+
+// Bytes returns the sum.
+//
+//go:norace
+func (s *Spares) Bytes() int64 { return s.bytes.Load() }
+
+// Drop takes back what Keep has counted.
+//
+//go:norace
+func (s *Spares) Drop(n int64) { s.bytes.Add(-n) }
 
 // watched counts what each tick must examine, though no unit is idle.
 var watched atomic.Int64
@@ -69,12 +85,9 @@ func Watch(n int64) { watched.Add(n) }
 func Watched() int64 { return watched.Load() }
 
 // Spare returns how many bytes are spare.
-func Spare() int64 { return spare.Load() }
-
-// DropSpare takes back what KeepSpare has counted.
 //
 //go:norace
-func DropSpare(n int64) { spare.Add(-n) }
+func Spare() int64 { return Magazines.Bytes() + Blocks.Bytes() }
 
 // SetDecay sets the time that units stay idle before their memory is released, and
 // returns what it was before. The memory is released after d/2 to d, and what heaps keep for reuse up to d/2 later. With 0 it is
@@ -94,7 +107,7 @@ func SetDecay(d time.Duration) time.Duration {
 	h := decay.holder
 	decay.mu.Unlock()
 	if d == 0 {
-		if h != nil && (spare.Load() > 0 || watched.Load() > 0) {
+		if h != nil && (Spare() > 0 || watched.Load() > 0) {
 			h.Tick() // as if two ticks had passed
 			h.Tick()
 		}
@@ -126,7 +139,7 @@ func SetHolder(h Holder) {
 //
 //go:norace
 func Decay() {
-	if decay.armed.Load() || spare.Load() == 0 && (watched.Load() == 0 || unspared.Load()) && Idle() == 0 {
+	if decay.armed.Load() || Spare() == 0 && (watched.Load() == 0 || unspared.Load()) && Idle() == 0 {
 		return
 	}
 	decay.mu.Lock()
