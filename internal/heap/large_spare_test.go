@@ -53,6 +53,18 @@ func TestLargeSpare(t *testing.T) {
 	if _, err := h.TryMalloc(2 << 20); !errors.Is(err, ErrLimit) {
 		t.Error(err)
 	}
+	a, b := h.Malloc(size), h.Malloc(size) // of two neighbours one has not the alignment
+	h.Free(a)
+	h.Free(b)
+	a, b = h.AlignedMalloc(size, 1<<20), h.AlignedMalloc(size, 1<<20)
+	if uintptr(a)%(1<<20) != 0 || uintptr(b)%(1<<20) != 0 {
+		t.Error("a spare block has not the alignment")
+	}
+	h.Free(a)
+	h.Free(b)
+	if h.reclaimLarge(false); h.large.spares.n != 0 {
+		t.Error("a spare block stays")
+	}
 	MustHoldNothing(t, h)
 }
 
