@@ -104,10 +104,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -126,9 +124,6 @@ const (
 	mib   = 1 << 20
 	steps = 10
 )
-
-// inContainers are the programs that run in a container.
-var inContainers = []string{"cached", "tmpfs", "pipes", "process"}
 
 // kept is what the programs hold.
 var kept []any
@@ -320,47 +315,7 @@ var programs = map[string]func(step int){
 		}
 	}),
 
-	// These run in a container. They print what it is charged beyond their own memory.
-	"cached": once(func() {
-		f := written(os.TempDir())
-		must(f.Sync())
-		if followed {
-			kept = append(kept, touched(60*mib)) // memory is short
-		}
-	}),
-	"tmpfs": once(func() {
-		if f := written("/dev/shm"); followed {
-			must(f.Close())
-		}
-	}),
-	"pipes": once(func() {
-		for range 1200 {
-			r, w, err := os.Pipe()
-			must(err)
-			_, err = w.Write(make([]byte, 64<<10))
-			must(err)
-			if followed {
-				must(r.Close())
-				must(w.Close())
-			}
-			kept = append(kept, r, w)
-		}
-	}),
-	"process": once(func() {
-		cmd := exec.Command(os.Args[0], "other")
-		_, err := cmd.StdinPipe() // it ends with this one
-		must(err)
-		out, err := cmd.StdoutPipe()
-		must(err)
-		must(cmd.Start())
-		_, err = out.Read(make([]byte, 1))
-		must(err)
-		if followed {
-			must(cmd.Process.Kill())
-			_, _ = cmd.Process.Wait()
-		}
-		kept = append(kept, cmd)
-	}),
+	// What process starts.
 	"other": once(func() {
 		kept = append(kept, touched(80*mib))
 		fmt.Println()
@@ -430,19 +385,6 @@ func gaps(n, size, stays int) {
 	if followed {
 		libc.Trim()
 	}
-}
-
-// written returns an open file of 80 MiB that has no name any more.
-func written(dir string) *os.File {
-	f, err := os.CreateTemp(dir, "planted-")
-	must(err)
-	must(os.Remove(f.Name()))
-	for range 80 {
-		_, err = f.Write(make([]byte, mib))
-		must(err)
-	}
-	kept = append(kept, f)
-	return f
 }
 
 // once does f in the first step.
@@ -563,7 +505,10 @@ func init() {
 }
 
 func main() {
-	step := programs[os.Args[1]]
+	step, contained := inContainers[os.Args[1]]
+	if !contained {
+		step = programs[os.Args[1]]
+	}
 	var end func() (steady, lately []census.CSuspect)
 	if c := census.C(); c != nil && c.Off() == "" {
 		end = c.Watch(1)
@@ -599,7 +544,7 @@ func main() {
 		past.Add(r.Point())
 		if i == steps-1 {
 			bytes := r.Kernel.Resident
-			if slices.Contains(inContainers, os.Args[1]) {
+			if contained {
 				bytes = r.Cgroup.Charged - r.Kernel.Anonymous
 			}
 			must(json.NewEncoder(os.Stdout).Encode(struct {
