@@ -45,8 +45,8 @@ func New(name, file string, run func(pass *analysis.Pass, pkg *source.Package), 
 	}
 }
 
-// manyAlike is how many findings with the same message in a file are reported one by one. More have been written by a generator.
-const manyAlike = 50
+// ManyAlike is how many findings with the same message in a file are reported one by one. More have been written by a generator.
+var ManyAlike = 50
 
 // grouped returns findings, many alike as one, which has the fixes of all.
 func grouped(pass *analysis.Pass, found []analysis.Diagnostic) []analysis.Diagnostic {
@@ -61,7 +61,7 @@ func grouped(pass *analysis.Pass, found []analysis.Diagnostic) []analysis.Diagno
 	for _, d := range found {
 		same := by[key(d)]
 		switch {
-		case len(same) <= manyAlike:
+		case len(same) <= ManyAlike:
 			list = append(list, d)
 		case d.Pos == same[0].Pos:
 			d.Message = fmt.Sprintf("%s, and so in %d more places of this file", d.Message, len(same)-1)

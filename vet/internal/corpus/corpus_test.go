@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet"
+	"github.com/cheapgo/cheap/vet/internal/analyzer"
 )
 
 var (
@@ -30,7 +32,7 @@ var measured = []struct {
 	analyzer string
 }{{Free, "cfree"}, {KeepAlive, "keepalive"}, {Method, "cfree"}}
 
-func analyzer(name string) *analysis.Analyzer {
+func analyzerOf(name string) *analysis.Analyzer {
 	all := vet.Analyzers()
 	return all[slices.IndexFunc(all, func(a *analysis.Analyzer) bool { return a.Name == name })]
 }
@@ -52,7 +54,7 @@ func TestSmall(t *testing.T) {
 	}
 	want := map[StatementKind]int{Free: 1, KeepAlive: 2, Method: 1}
 	for _, k := range measured {
-		list, err := m.Mutate(k.kind, analyzer(k.analyzer))
+		list, err := m.Mutate(k.kind, analyzerOf(k.analyzer))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,8 +73,9 @@ func TestSmall(t *testing.T) {
 // the deletions of each kind were found, of those that matter, and of all.
 func TestCorpus(t *testing.T) {
 	if *full == "" {
-		return // it downloads modules, and takes half an hour
+		return // it downloads modules, and takes minutes
 	}
+	analyzer.ManyAlike = math.MaxInt
 	for _, a := range vet.Analyzers() {
 		if f := a.Flags.Lookup("group"); f != nil {
 			if err := f.Value.Set("0"); err != nil {
@@ -107,7 +110,7 @@ func measure(t *testing.T, name, dir string) {
 		line += fmt.Sprintf(" | %d", counts[a.Name])
 	}
 	for _, k := range measured {
-		list, err := m.Mutate(k.kind, analyzer(k.analyzer))
+		list, err := m.Mutate(k.kind, analyzerOf(k.analyzer))
 		if err != nil {
 			t.Fatal(err)
 		}
