@@ -297,7 +297,7 @@ func (c *checker) exportFacts() {
 		pointers := false
 		for i, v := range u.Params() {
 			role := uses.Looks
-			if v != nil && mayHold(v.Type()) {
+			if v != nil && uses.MayHold(v.Type()) {
 				pointers = true
 				role = c.roleOf(f, i, false)
 			}
@@ -307,13 +307,6 @@ func (c *checker) exportFacts() {
 			c.ExportObjectFact(obj, &Params{roles})
 		}
 	}
-}
-
-// mayHold reports whether a variable of the type may have the address of C memory, itself or in it.
-// Types of C are invalid.
-func mayHold(t types.Type) bool {
-	b, ok := t.Underlying().(*types.Basic)
-	return !ok || b.Kind() == types.UnsafePointer || b.Kind() == types.Uintptr || b.Kind() == types.Invalid
 }
 
 // harmless are packages whose functions neither free nor keep what they are given.

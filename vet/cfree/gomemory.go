@@ -166,7 +166,11 @@ func (c *checker) checkFree(u *uses.Unit, call *ast.CallExpr, name string) {
 		analyzer.Report(c.Pass, call, "wrong", "the result of C.%s belongs to something else, and must not be freed", from)
 		return
 	}
-	if wants != "" {
+	parts := slices.ContainsFunc(u.Fate(v, true, c.calls).Inner, func(use uses.Use) bool { // the elements, and then the list
+		by, ok := use.Node.(*ast.CallExpr)
+		return ok && use.Role == uses.Frees && len(by.Args) > 0 && c.pkg.Variable(by.Args[0]) != v
+	})
+	if wants != "" && !parts {
 		analyzer.Report(c.Pass, call, "wrong", "what C.%s has made is freed by C.%s, and not by C.%s", from, wants, name)
 	}
 }

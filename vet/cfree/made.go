@@ -47,7 +47,7 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			for i, arg := range call.Args {
 				addr, ok := c.pkg.Bare(arg).(*ast.UnaryExpr)
 				if !ok || addr.Op != token.AND {
-					if v := c.pkg.Variable(arg); v != nil && c.rule(call, i+1) != nil {
+					if v := c.pkg.Variable(arg); v != nil && c.rule(call, i+1) != nil && !c.isAddress(v) {
 						c.checkObject(u, call, "C."+name, v, i+1)
 					}
 					continue
@@ -64,6 +64,14 @@ func (c *checker) checkObjects(u *uses.Unit) {
 				}
 			}
 		}
+	})
+}
+
+// isAddress reports whether a variable has the address of another one.
+func (c *checker) isAddress(v types.Object) bool {
+	return slices.ContainsFunc(c.pkg.Values(v), func(e ast.Expr) bool {
+		addr, ok := ast.Unparen(e).(*ast.UnaryExpr)
+		return ok && addr.Op == token.AND
 	})
 }
 
@@ -372,6 +380,7 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 				if n.Op != token.LAND && n.Op != token.LOR && types.ExprString(n.Y) != "nil" { // the search knows nil
 					found = found || c.pkg.Variable(n.X) == v || c.pkg.Variable(n.Y) == v
 				}
+				found = found || n.Op == token.EQL && fieldOf(c.pkg, n.X) == v && c.isObject(v.Type()) // v.ptr == nil
 			case *ast.CallExpr:
 				name := c.pkg.C(n.Fun)
 				if f := c.pkg.Callee(n); f != nil {

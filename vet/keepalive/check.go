@@ -306,6 +306,9 @@ func (c *checker) fix(f finding) []analysis.SuggestedFix {
 	if file == nil || s == nil || !f.unit.Imported(s, "runtime", "runtime") {
 		return nil
 	}
+	if _, copied := f.root.Type().Underlying().(*types.Struct); copied {
+		return nil // the caller has the owner
+	}
 	if comm, ok := f.unit.Parent(s).(*ast.CommClause); ok && comm.Comm == s {
 		return nil
 	}

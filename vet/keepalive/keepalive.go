@@ -69,6 +69,7 @@ type checker struct {
 	units     []*uses.Unit
 	owners    map[*types.TypeName]bool
 	cleanups  map[*types.TypeName]bool // owners with cleanups, which have a copy of the pointer
+	whole     map[*types.TypeName]bool // owners none of whose finalizers is that of a part of another object
 	accessors map[*types.Func]bool
 	pointers  map[*types.Var]bool // fields that are pointers of C
 	handles   map[*types.Var]bool // fields that are owners of package own
@@ -92,7 +93,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{}, spared: map[types.Object]bool{},
+		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, whole: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{}, spared: map[types.Object]bool{},
 		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{},
 	}
 	c.findFields()
@@ -179,8 +180,12 @@ func (c *checker) findOwners() {
 	for _, call := range register.Calls(c.pkg) {
 		if final := c.pkg.Func(call.Func); final != nil {
 			c.finals[final] = true
+			c.findSecond(final)
 		}
 		if lit, ok := ast.Unparen(call.Func).(*ast.FuncLit); ok {
+			if v := c.pkg.ObjectOf(call.Ptr); v != nil && call.Unit.Mentions(lit, v) {
+				continue // it never runs
+			}
 			c.finalLits[lit] = true
 			ast.Inspect(lit, func(n ast.Node) bool {
 				if inner, ok := n.(*ast.CallExpr); ok {
@@ -192,6 +197,7 @@ func (c *checker) findOwners() {
 			})
 		}
 		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil && name.Pkg() == c.pkg.Types && !call.OfCopy() {
+			c.whole[name] = (c.whole[name] || !c.owners[name]) && c.isWhole(call)
 			c.owners[name] = true
 			if call.Arg != nil {
 				c.cleanups[name] = true
@@ -222,6 +228,48 @@ func (c *checker) findOwners() {
 			}
 		}
 	}
+}
+
+// isWhole reports whether the object of a finalizer is a local variable that is made there, and so no part of another one.
+func (c *checker) isWhole(call register.Call) bool {
+	v := c.pkg.ObjectOf(call.Ptr)
+	values := c.pkg.Values(v)
+	if len(values) != 1 || !call.Unit.Local(v) {
+		return false
+	}
+	switch e := ast.Unparen(values[0]).(type) {
+	case *ast.UnaryExpr:
+		_, ok := ast.Unparen(e.X).(*ast.CompositeLit)
+		return ok
+	case *ast.CallExpr:
+		return types.ExprString(e.Fun) == "new"
+	}
+	return false
+}
+
+// findSecond finds the functions that a finalizer hands on, such as to a queue, and that nothing else names: they are parts of it.
+func (c *checker) findSecond(final *types.Func) {
+	for _, u := range c.units {
+		if u.Obj == final {
+			u.Own(func(n ast.Node) {
+				if id, ok := n.(*ast.Ident); ok {
+					if f := c.pkg.Func(id); f != nil && !f.Exported() && c.named(f) == 1 {
+						c.finals[f] = true
+					}
+				}
+			})
+		}
+	}
+}
+
+// named returns how often a package names a function.
+func (c *checker) named(f *types.Func) (n int) {
+	for _, obj := range c.pkg.Info.Uses {
+		if obj == types.Object(f) {
+			n++
+		}
+	}
+	return n
 }
 
 // finalFields returns the fields of its object that a finalizer looks at, or nil if it does something else with it, or has what it frees

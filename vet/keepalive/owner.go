@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -176,8 +177,8 @@ func (c *checker) root(e ast.Expr) (root *types.Var, owner bool) {
 // owner.
 func (c *checker) onPath(s *types.Selection) bool {
 	t := s.Recv()
-	for _, i := range s.Index()[:len(s.Index())-1] {
-		if c.owner(t) {
+	for depth, i := range s.Index()[:len(s.Index())-1] {
+		if c.owner(t) && (depth == 0 || !c.isPart(t)) {
 			return true
 		}
 		if ptr, ok := t.Underlying().(*types.Pointer); ok {
@@ -189,7 +190,13 @@ func (c *checker) onPath(s *types.Selection) bool {
 		}
 		t = st.Field(i).Type()
 	}
-	return c.owner(t)
+	return c.owner(t) && (len(s.Index()) == 1 || !c.isPart(t))
+}
+
+// isPart reports whether a field of the type is a struct that has no finalizer itself.
+func (c *checker) isPart(t types.Type) bool {
+	_, ptr := t.Underlying().(*types.Pointer)
+	return !ptr && c.whole[source.TypeName(t)]
 }
 
 // holds reports whether a struct has an owner embedded.

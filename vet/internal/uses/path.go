@@ -3,6 +3,7 @@ package uses
 import (
 	"go/ast"
 	"go/constant"
+	"go/token"
 	"go/types"
 	"slices"
 	"strings"
@@ -99,7 +100,7 @@ func (u *Unit) Find(s Search) ast.Node {
 			if e, ok := b.Nodes[i].(*ast.ExprStmt); ok && s.To == nil && len(b.Succs) == 0 && u.has(e, "panic") && u.has(u.Body, "recover") {
 				return e
 			}
-			if s.To == nil && u.failsTest(b.Nodes[i]) {
+			if s.To == nil && (u.failsTest(b.Nodes[i]) || err && u.wantsError(b.Nodes[i], s.Err)) {
 				return nil
 			}
 			if err && (s.Err != nil && u.assigns(b.Nodes[i], s.Err) || s.Made && u.forgets(b.Nodes[i], s)) {
@@ -142,6 +143,23 @@ func (u *Unit) failsTest(n ast.Node) bool {
 	}
 	f := u.Callee(call)
 	return f != nil && f.Pkg() != nil && f.Pkg().Path() == "testing" && (strings.HasPrefix(f.Name(), "Error") || strings.HasPrefix(f.Name(), "Fa"))
+}
+
+// wantsError reports whether a statement calls what checks in a test that there is an error, as assert.Error(t, err) and
+// assert.True(t, err != nil).
+func (u *Unit) wantsError(n ast.Node, err types.Object) bool {
+	s, ok := n.(*ast.ExprStmt)
+	if !ok || err == nil {
+		return false
+	}
+	call, ok := s.X.(*ast.CallExpr)
+	return ok && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool {
+		cond, ok := ast.Unparen(arg).(*ast.BinaryExpr)
+		if !ok {
+			return u.ObjectOf(arg) == err && (strings.HasPrefix(check(call), "Error") || strings.HasPrefix(check(call), "NotNil"))
+		}
+		return cond.Op == token.NEQ && u.ObjectOf(cond.X) == err && isNil(cond.Y) && check(call) != ""
+	})
 }
 
 // has reports whether a node names the builtin function of that name.

@@ -205,6 +205,13 @@ func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
 	}
 	e := u.Dressed(p)
 	call, is := u.Parent(e).(*ast.CallExpr)
+	if !is && MayHold(u.Info.TypeOf(p)) {
+		use = u.inStatement(u.Parent(e), carrier{node: e})
+		if kv, ok := u.Parent(e).(*ast.KeyValueExpr); ok && kv.Value == e {
+			use = Use{Role: Keeps, Node: kv}
+		}
+		return use, use.Role == Keeps || use.Role == Stores || use.Role == Leaves
+	}
 	if !is || call.Fun == e {
 		return use, false
 	}
@@ -218,6 +225,13 @@ func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
 		return Use{Role: Keeps, Node: call}, true
 	}
 	return use, false
+}
+
+// MayHold reports whether a variable of the type may have the address of C memory, itself or in it.
+// Types of C are invalid.
+func MayHold(t types.Type) bool {
+	b, ok := t.Underlying().(*types.Basic)
+	return !ok || b.Kind() == types.UnsafePointer || b.Kind() == types.Uintptr || b.Kind() == types.Invalid
 }
 
 // within goes on to e, which is a part of what has the value: if that is inner, e may have it.
@@ -358,6 +372,9 @@ func (u *Unit) written(e ast.Expr) bool {
 // deeper reports whether what is tracked is within e, and not e itself: e is a struct, an array
 // or a slice of Go.
 func (u *Unit) deeper(e ast.Expr) bool {
+	if star, ok := e.(*ast.StarExpr); ok && isArrayOfC(star.X) {
+		return true
+	}
 	t := u.Info.Types[e].Type
 	if t == nil {
 		return false
@@ -367,6 +384,20 @@ func (u *Unit) deeper(e ast.Expr) bool {
 		return true
 	}
 	return false
+}
+
+// isArrayOfC reports whether an expression is (*[N]T)(p), whose type is not known where T is a type of C.
+func isArrayOfC(e ast.Expr) bool {
+	call, ok := ast.Unparen(e).(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	star, ok := ast.Unparen(call.Fun).(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	_, ok = star.X.(*ast.ArrayType)
+	return ok
 }
 
 // assigned says what becomes of the value of a carrier that is assigned to lhs.

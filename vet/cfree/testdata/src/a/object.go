@@ -6,7 +6,7 @@ image *image_new(void); image *Image_Get_Main(void);
 void image_free(image *);
 int image_size(image *);
 int peek(char *);
-typedef struct album album;
+typedef struct album { image *image; } album;
 void album_push(album *, image *);
 void album_look(album *, image *);
 */
@@ -218,4 +218,75 @@ func closureLater(s string) func() int {
 	cs := C.CString(s) // want `the result of C.CString is never freed`
 	f := func() int { return int(C.peek(cs)) }
 	return f
+}
+
+// What a test wants to fail makes nothing.
+func wantsErrorHere(t *testing.T) {
+	i, err := sized(1)
+	assert.T(t, err == nil)
+	i.Close()
+	i, err = sized(-1)
+	assert.T(t, err != nil)
+	_, err = sized(-1)
+	i, err = sized(2) // want `the result of sized is not freed on the way to the return`
+	assert.T(t, err == nil)
+}
+
+// An object without its pointer has nothing.
+func noPointer(n int) *image { // want noPointer:"results\\[0\\]"
+	i := newImage()
+	if i.p == nil {
+		return nil
+	}
+	if n == 0 {
+		return i
+	}
+	i.Close()
+	return nil
+}
+
+func somePointer() *image {
+	i := newImage() // want `the result of newImage is not freed on the way to the return`
+	if i.p != nil {
+		return nil
+	}
+	i.Close()
+	return nil
+}
+
+type options struct {
+	image *C.image
+	n     int
+}
+
+// What has the pointer of an object may release it.
+func withPointer() options {
+	i := newImage()
+	return options{image: i.p}
+}
+
+func withNumber() options {
+	i := newImage() // want `the result of newImage is never freed`
+	return options{n: i.size()}
+}
+
+type panel struct{ part *C.album }
+
+func (f *panel) set(i *image) { f.part.image = i.p }
+
+func framed(f *panel) {
+	f.set(newImage())
+	f.look(newImage()) // want `the result of newImage is never freed`
+}
+
+func (f *panel) look(i *image) { C.album_look(f.part, i.p) }
+
+var assert checks
+
+type checks struct{}
+
+func (checks) T(t *testing.T, ok bool) { // want T:"params\\[0 2 0\\]"
+	if !ok {
+		t.FailNow()
+	}
 }

@@ -21,6 +21,12 @@ box *box_of(void *definition);
 void free_data(void *data);
 unsigned intern_static_string(const char *text);
 box *gsk_debug_node_new(box *child, char *text);
+typedef struct GKeyFile GKeyFile;
+char **g_key_file_get_groups(GKeyFile *file, size_t *n);
+void g_free(void *p);
+typedef struct AVBSFContext AVBSFContext;
+typedef struct AVBitStreamFilter AVBitStreamFilter;
+int av_bsf_alloc(const AVBitStreamFilter *filter, AVBSFContext **ctx);
 */
 import "C"
 
@@ -309,4 +315,57 @@ func correlated(b *C.box, has, text bool) {
 		C.say(format)
 		C.free(unsafe.Pointer(format))
 	}
+}
+
+// Elements of a list in C, freed through the same expression, and by what they are freed.
+func elements(list []string) {
+	all := (**C.char)(C.malloc(C.size_t(8 * len(list))))
+	defer C.free(unsafe.Pointer(all))
+	for i, s := range list {
+		(*(*[1 << 20]*C.char)(unsafe.Pointer(all)))[i] = newText(s)
+		defer C.free(unsafe.Pointer((*(*[1 << 20]*C.char)(unsafe.Pointer(all)))[i]))
+	}
+}
+
+func elementsLost(list []string) {
+	all := (**C.char)(C.malloc(C.size_t(8 * len(list))))
+	defer C.free(unsafe.Pointer(all))
+	for i, s := range list {
+		(*(*[1 << 20]*C.char)(unsafe.Pointer(all)))[i] = newText(s) // want `never freed`
+	}
+}
+
+func newText(s string) *C.char { return C.CString(s) } // want newText:"results"
+
+func groups(file *C.GKeyFile) (list []string) {
+	all := C.g_key_file_get_groups(file, nil)
+	for i := 0; i < 2; i++ {
+		list = append(list, C.GoString((*(*[1 << 20]*C.char)(unsafe.Pointer(all)))[i]))
+		C.g_free(unsafe.Pointer((*(*[1 << 20]*C.char)(unsafe.Pointer(all)))[i]))
+	}
+	C.g_free(unsafe.Pointer(all))
+	return list
+}
+
+func groupsLost(file *C.GKeyFile) string {
+	all := C.g_key_file_get_groups(file, nil)
+	s := C.GoString((*(*[1 << 20]*C.char)(unsafe.Pointer(all)))[0])
+	C.g_free(unsafe.Pointer(all)) // want `is freed by C.g_strfreev, and not by C.g_free`
+	return s
+}
+
+// A variable with the address of another one, which goes on.
+func given(to **C.AVBSFContext, filter *C.AVBitStreamFilter) C.int {
+	var at **C.AVBSFContext
+	var made, old *C.AVBSFContext
+	if to != nil {
+		made = *to
+		old = made
+		at = &made
+	}
+	r := C.av_bsf_alloc(filter, at)
+	if made != old && to != nil {
+		*to = made
+	}
+	return r
 }

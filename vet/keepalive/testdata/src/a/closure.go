@@ -5,6 +5,7 @@ typedef struct { int n; } shrub;
 static shrub *shrub_new(void) { return calloc(1, sizeof(shrub)); }
 static void shrub_free(shrub *t) { free(t); }
 static int shrub_len(shrub *t) { return t->n; }
+static void shrub_unref(shrub *t) { if (--t->n == 0) free(t); }
 */
 import "C"
 
@@ -98,3 +99,53 @@ func closureInClosure(s *Shrub) int {
 	runtime.KeepAlive(s)
 	return n
 }
+
+// A finalizer that has its object never runs.
+
+type Immortal struct{ p *C.shrub }
+
+func NewImmortal() *Immortal {
+	s := &Immortal{C.shrub_new()}
+	runtime.SetFinalizer(s, func(*Immortal) { C.shrub_free(s.p) })
+	return s
+}
+
+func (s *Immortal) len() int { return int(C.shrub_len(s.p)) }
+
+// The second half of a finalizer runs when the object has none any more.
+
+type Queued struct{ p *C.shrub } // want Queued:"owner"
+
+var queue []func(*Queued)
+
+func NewQueued() *Queued {
+	q := &Queued{C.shrub_new()}
+	runtime.SetFinalizer(q, finalizeQueued)
+	return q
+}
+
+func finalizeQueued(q *Queued) { queue = append(queue, releaseQueued) }
+
+func releaseQueued(q *Queued) { C.shrub_unref(q.p) }
+
+func unrefQueued(q *Queued) { C.shrub_unref(q.p) } // want `q may be collected while C.shrub_unref`
+
+func (q Queued) copied() int { return int(C.shrub_len(q.p)) } // want `q may be collected while C.shrub_len`
+
+// A part of an object is not the object that gets the finalizer, if that is always one of its own.
+
+type Base struct{ p *C.shrub } // want Base:"owner"
+
+type Part struct{ Base }
+
+type Whole struct{ *Base }
+
+func newBase(p *C.shrub) *Base {
+	b := &Base{p}
+	runtime.SetFinalizer(b, func(b *Base) { C.shrub_free(b.p) })
+	return b
+}
+
+func (p *Part) len() int { return int(C.shrub_len(p.p)) }
+
+func (w *Whole) len() int { return int(C.shrub_len(w.p)) } // want `w may be collected while C.shrub_len`
