@@ -340,12 +340,14 @@ func (c *checker) asksAbout(u *uses.Unit, v types.Object, n ast.Node) (found boo
 	return found
 }
 
-// checkDefer reports a defer that frees nil, since its variable gets its value later by its address, and one in a loop without an end
-// that is known.
+// checkDefer reports a defer that frees nil, and one in a loop without an end that is known.
 func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt) {
 	name, arg := c.ends(d.Call)
 	v := c.pkg.Variable(arg)
 	if name == "" || v == nil || !u.Local(v) {
+		return
+	}
+	if len(c.pkg.Values(v)) == 0 && name != "realloc" && c.checkEarly(u, d, v) {
 		return
 	}
 	endless := false
@@ -360,18 +362,21 @@ func (c *checker) checkDefer(u *uses.Unit, d *ast.DeferStmt) {
 	if endless && u.Within(v, u.Loop(d)) && u.Leads(d, nil, d) {
 		analyzer.Report(c.Pass, d, "loop", "each round of the loop defers C.%s, which is called only when the function returns: free %s at the end of the round", name, v.Name())
 	}
-	if len(c.pkg.Values(v)) > 0 || name == "realloc" {
-		return
-	}
+}
+
+// checkEarly reports a defer that frees nil, since its variable gets its value later by its address.
+func (c *checker) checkEarly(u *uses.Unit, d *ast.DeferStmt, v types.Object) (early bool) {
+	has := false
 	u.Own(func(n ast.Node) {
 		addr, ok := n.(*ast.UnaryExpr)
-		if ok && addr.Op == token.AND && c.pkg.ObjectOf(addr.X) == v {
-			if before := addr.Pos() < d.Pos(); before {
-				v = nil // it has a value already
-			} else if v != nil && u.Leads(d, nil, addr) {
-				analyzer.Report(c.Pass, d, "early", "the defer frees what %s has here, which is nil: it gets its value in line %d", types.ExprString(addr.X), c.Fset.Position(addr.Pos()).Line)
-				v = nil
-			}
+		switch {
+		case !ok || addr.Op != token.AND || c.pkg.ObjectOf(addr.X) != v || early:
+		case addr.Pos() < d.Pos():
+			has = true // a value already
+		case !has && u.Leads(d, nil, addr):
+			early = true
+			analyzer.Report(c.Pass, d, "early", "the defer frees what %s has here, which is nil: it gets its value in line %d", types.ExprString(addr.X), c.Fset.Position(addr.Pos()).Line)
 		}
 	})
+	return early
 }

@@ -37,7 +37,7 @@ func (c *checker) checkObjects(u *uses.Unit) {
 			if v := c.pkg.ObjectOf(ast.Unparen(call.Fun).(*ast.SelectorExpr).X); u.Local(v) {
 				c.checkObject(u, call, "Pin", v, 0)
 			}
-		case name == "" || c.pkg.IsConversion(call) || c.pkg.Releases(name):
+		case name == "" || c.pkg.IsConversion(call) || c.pkg.Releases(name) && !c.pkg.Listed(name):
 		default:
 			f, _ := c.pkg.Defined(name)
 			same := !f.Calls && slices.Contains(f.Returns, true) // as a cast

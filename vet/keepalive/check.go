@@ -112,6 +112,9 @@ func (c *checker) cleared(u *uses.Unit, arg ast.Expr, o *owned, call *ast.CallEx
 // dies reports whether nothing uses a variable behind a call, as the kind of the variable, or the
 // empty string.
 func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
+	if c.isOfOuter(call, v) {
+		return ""
+	}
 	kind, index := "local", slices.Index(u.Params(), v)
 	if d, ok := u.Node.(*ast.FuncDecl); ok && index >= 0 {
 		kind = "parameter"
@@ -205,6 +208,22 @@ func (c *checker) handedOn(call *ast.CallExpr, v *types.Var) bool {
 		})
 	}
 	return found
+}
+
+// isOfOuter reports whether a call around one has a variable as its receiver or an argument, and so keeps it alive.
+func (c *checker) isOfOuter(call *ast.CallExpr, v *types.Var) bool {
+	for n := c.pkg.Parent(call); ; n = c.pkg.Parent(n) {
+		switch outer := n.(type) {
+		case *ast.CallExpr:
+			sel, ok := ast.Unparen(outer.Fun).(*ast.SelectorExpr)
+			if ok && c.pkg.Callee(outer) != nil && c.pkg.ObjectOf(sel.X) == v || slices.ContainsFunc(outer.Args, func(e ast.Expr) bool { return c.pkg.ObjectOf(e) == v }) {
+				return true
+			}
+		case ast.Expr:
+		default:
+			return false
+		}
+	}
 }
 
 // callersKeep reports whether all callers of an unexported function use an argument behind the

@@ -196,7 +196,7 @@ func (c *checker) findOwners() {
 				return true
 			})
 		}
-		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil && name.Pkg() == c.pkg.Types && !call.OfCopy() {
+		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil && name.Pkg() == c.pkg.Types && !call.OfCopy() && !c.isKept(call) {
 			c.whole[name] = (c.whole[name] || !c.owners[name]) && c.isWhole(call)
 			c.owners[name] = true
 			if call.Arg != nil {
@@ -245,6 +245,37 @@ func (c *checker) isWhole(call register.Call) bool {
 		return types.ExprString(e.Fun) == "new"
 	}
 	return false
+}
+
+// isKept reports whether the function that registers a finalizer puts the object into a variable of the package, such as a map, or pins
+// it with one: it is not collected before something takes it out.
+func (c *checker) isKept(call register.Call) (kept bool) {
+	global := func(e ast.Expr) bool {
+		if index, ok := ast.Unparen(e).(*ast.IndexExpr); ok {
+			e = index.X
+		}
+		v := c.pkg.ObjectOf(e)
+		return v != nil && v.Parent() == c.pkg.Types.Scope()
+	}
+	v := c.pkg.ObjectOf(call.Ptr)
+	is := func(e ast.Expr) bool {
+		if w := c.pkg.Variable(e); w != nil && w != v && len(c.pkg.Values(w)) == 1 {
+			e = c.pkg.Values(w)[0] // p := unsafe.Pointer(v)
+		}
+		return v != nil && c.pkg.Variable(e) == v
+	}
+	call.Unit.Own(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for i, lhs := range n.Lhs {
+				kept = kept || len(n.Lhs) == len(n.Rhs) && global(lhs) && is(n.Rhs[i])
+			}
+		case *ast.CallExpr:
+			sel, ok := n.Fun.(*ast.SelectorExpr)
+			kept = kept || ok && sel.Sel.Name == "Pin" && len(n.Args) == 1 && global(sel.X) && is(n.Args[0])
+		}
+	})
+	return kept
 }
 
 // findSecond finds the functions that a finalizer hands on, such as to a queue, and that nothing else names: they are parts of it.

@@ -327,9 +327,12 @@ func (p *Package) KeepsArg(name string, index int) bool {
 
 // ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.
 func (p *Package) ReturnsArg(name string, index int) bool {
-	f := p.cused[name]
-	return index < len(f.Returns) && f.Returns[index]
+	f, ok := p.cused[name]
+	return index < len(f.Returns) && f.Returns[index] || !ok && index == 0 && returnsFirst.MatchString(name)
 }
+
+// returnsFirst matches the names of functions of the C library that return their first argument.
+var returnsFirst = regexp.MustCompile(`^(mem(set|cpy|move)|str(n?cpy|n?cat))$`)
 
 // Defined returns what the definition of the C function of that name says, if there is one in the package.
 func (p *Package) Defined(name string) (f ctext.Func, ok bool) {

@@ -30,6 +30,7 @@ typedef struct AVFrame AVFrame; AVFrame *av_frame_alloc(void); void av_frame_fre
 typedef struct PGresult PGresult; typedef struct PGconn PGconn; PGresult *PQexec(PGconn *c, const char *q); void PQclear(PGresult *r);
 int PQntuples(PGresult *r); char *PQgetvalue(PGresult *r, int i, int j);
 static PGresult *query(PGconn *c, const char *q) { PGresult *r = PQexec(c, q); return r; }
+typedef struct rocksdb_t rocksdb_t; void rocksdb_delete(rocksdb_t *db, void *options, const char *key, size_t n, char **err); void rocksdb_free(void *p);
 void st_set_userdata(st *s, int kind, void *p);
 typedef struct st_txn st_txn; st_txn *st_txn_begin(st *s); int st_txn_run(st_txn *t); int st_txn_commit(st_txn *t); void st_txn_abort(st_txn *t);
 */
@@ -181,10 +182,25 @@ func goodRows(c *C.PGconn, q *C.char) C.int {
 	defer C.PQclear(r)
 	return C.PQntuples(r)
 }
-func badDir(name *C.char) bool       { d := C.opendir(name); return C.readdir(d) != nil }
-func goodDir(name *C.char)           { d := C.opendir(name); C.readdir(d); C.closedir(d) }
-func badAnother(p, q *C.char)        { d := C.opendir(p); C.readdir(d); d = C.opendir(q); C.closedir(d) }
-func goodAnother(p, q *C.char)       { d := C.opendir(p); C.closedir(d); d = C.opendir(q); C.closedir(d) }
+func badDir(name *C.char) bool { d := C.opendir(name); return C.readdir(d) != nil }
+func goodDir(name *C.char)     { d := C.opendir(name); C.readdir(d); C.closedir(d) }
+func badAnother(p, q *C.char)  { d := C.opendir(p); C.readdir(d); d = C.opendir(q); C.closedir(d) }
+func goodAnother(p, q *C.char) { d := C.opendir(p); C.closedir(d); d = C.opendir(q); C.closedir(d) }
+func badDelete(db *C.rocksdb_t, key *C.char) error {
+	var err *C.char
+	if C.rocksdb_delete(db, nil, key, 1, &err); err != nil {
+		return errors.New(C.GoString(err))
+	}
+	return nil
+}
+func goodDelete(db *C.rocksdb_t, key *C.char) error {
+	var err *C.char
+	if C.rocksdb_delete(db, nil, key, 1, &err); err != nil {
+		defer C.rocksdb_free(unsafe.Pointer(err))
+		return errors.New(C.GoString(err))
+	}
+	return nil
+}
 func badPath(p *C.char) string       { r := C.realpath(p, nil); return C.GoString(r) }
 func goodPath(p, buf *C.char) string { return C.GoString(C.realpath(p, buf)) }
 func goodPathFreed(p *C.char)        { r := C.realpath(p, nil); C.free(unsafe.Pointer(r)) }

@@ -5,6 +5,7 @@ typedef struct image image;
 image *image_new(void); image *Image_Get_Main(void);
 void image_free(image *);
 int image_size(image *);
+int image_put(image *);
 int peek(char *);
 typedef struct album { image *image; } album;
 void album_push(album *, image *);
@@ -289,4 +290,19 @@ func (checks) T(t *testing.T, ok bool) { // want T:"params\\[0 2 0\\]"
 	if !ok {
 		t.FailNow()
 	}
+}
+
+// A function of the package that is deferred with an object alone releases it, whatever its name.
+func put(i *image) bool { return C.image_put(i.p) == 1 }
+
+func deferredPut() int {
+	i := newImage()
+	defer put(i)
+	return i.size()
+}
+
+func calledPut() int {
+	i := newImage() // want `the result of newImage is never freed`
+	put(i)
+	return i.size()
 }

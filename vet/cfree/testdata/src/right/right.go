@@ -5,6 +5,7 @@ package right
 #include <stdlib.h>
 #include <stdio.h>
 #include <stdint.h>
+#include <string.h>
 #include "take.h"
 typedef struct { char *text, *label; } entry;
 typedef struct { entry *entries; } shelf;
@@ -368,4 +369,27 @@ func given(to **C.AVBSFContext, filter *C.AVBitStreamFilter) C.int {
 		*to = made
 	}
 	return r
+}
+
+// What returns its argument.
+type cleared struct{ p unsafe.Pointer }
+
+func newCleared() *cleared { // want newCleared:"results"
+	return &cleared{C.memset(C.malloc(8), 0, 8)}
+}
+
+func (c *cleared) close() { C.free(c.p) }
+
+func clearedOnly() { C.memset(C.malloc(8), 0, 8) } // want `never freed`
+
+// Behind a loop without an end the defer frees nil in any case.
+func names(b *C.box) {
+	for {
+		var p *C.char
+		defer C.free(unsafe.Pointer(p)) // want `the defer frees what p has here, which is nil`
+		C.text_of(b, &p)
+		if p == nil {
+			return
+		}
+	}
 }

@@ -9,7 +9,10 @@ static void shrub_unref(shrub *t) { if (--t->n == 0) free(t); }
 */
 import "C"
 
-import "runtime"
+import (
+	"runtime"
+	"unsafe"
+)
 
 type Shrub struct { // want Shrub:"owner"
 	p *C.shrub
@@ -149,3 +152,40 @@ func newBase(p *C.shrub) *Base {
 func (p *Part) len() int { return int(C.shrub_len(p.p)) }
 
 func (w *Whole) len() int { return int(C.shrub_len(w.p)) } // want `w may be collected while C.shrub_len`
+
+// What the package keeps is not collected, nor is the receiver of a call around.
+
+type Listed struct{ p *C.shrub }
+
+var listed = map[int]*Listed{}
+
+func NewListed(id int) *Listed {
+	l := &Listed{C.shrub_new()}
+	listed[id] = l
+	runtime.SetFinalizer(l, func(l *Listed) { C.shrub_free(l.p) })
+	return l
+}
+
+func (l *Listed) len() int { return int(C.shrub_len(l.p)) }
+
+type Pinned struct{ p *C.shrub }
+
+var pinner runtime.Pinner
+
+func NewPinned() *Pinned {
+	l := &Pinned{C.shrub_new()}
+	p := unsafe.Pointer(l)
+	pinner.Pin(p)
+	runtime.SetFinalizer(l, func(l *Pinned) { C.shrub_free(l.p) })
+	return l
+}
+
+func (l *Pinned) len() int { return int(C.shrub_len(l.p)) }
+
+func (s *Shrub) times(n C.int) int { return 2 * int(n) }
+
+func (s *Shrub) twice() int { return s.times(C.shrub_len(s.p)) }
+
+func (s *Shrub) called() func() int { return func() int { return s.times(C.shrub_len(s.p)) } }
+
+func (w *Whole) of(s *Shrub) int { return s.times(C.shrub_len(w.p)) } // want `w may be collected while C.shrub_len`
