@@ -6,7 +6,6 @@ import (
 	"go/ast"
 	"go/types"
 	"maps"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -123,11 +122,11 @@ func (c *checker) findFields() {
 			}
 			pointer, parent := false, false
 			for _, field := range st.Fields.List {
-				pointer = pointer || c.isCPointer(field.Type)
+				pointer = pointer || c.pkg.IsPointer(field.Type)
 				for _, name := range field.Names {
 					parent = parent || strings.Contains(strings.ToLower(name.Name), "owner")
 				}
-				if c.isCPointer(field.Type) {
+				if c.pkg.IsPointer(field.Type) {
 					for _, name := range field.Names {
 						if v, ok := c.pkg.Info.Defs[name].(*types.Var); ok {
 							c.pointers[v] = true
@@ -149,28 +148,6 @@ func (c *checker) findFields() {
 			return true
 		})
 	}
-}
-
-// number matches the names of types of numbers, and what is not passed as one value.
-var number = regexp.MustCompile(`^(struct_.*|union_.*|enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|u?int(ptr|max|_\w+)?\d*_t|s?size_t|time_t|off_t)$`)
-
-// isCPointer reports whether a type in the source may be that of a pointer to C memory.
-func (c *checker) isCPointer(e ast.Expr) bool {
-	switch t := ast.Unparen(e).(type) {
-	case *ast.StarExpr:
-		return c.pkg.C(t.X) != "" || c.isCPointer(t.X)
-	case *ast.SelectorExpr:
-		if name := c.pkg.C(t); name != "" { // a type of C with a name, such as xmlDocPtr, that is no number
-			return !number.MatchString(name)
-		}
-		if t.Sel.Name == "Pointer" {
-			id, ok := t.X.(*ast.Ident)
-			return ok && id.Name == "unsafe"
-		}
-	case *ast.Ident:
-		return t.Name == "uintptr"
-	}
-	return false
 }
 
 // findOwners finds the types whose values have finalizers or cleanups.
@@ -381,7 +358,7 @@ func (c *checker) findAccessors() {
 			if !ok || u.Obj == nil || d.Recv == nil || d.Type.Results == nil || len(d.Type.Results.List) != 1 || d.Type.Params.NumFields() > 0 || c.accessors[u.Obj] {
 				continue
 			}
-			if !c.isCPointer(d.Type.Results.List[0].Type) {
+			if !c.pkg.IsPointer(d.Type.Results.List[0].Type) {
 				continue
 			}
 			recv := u.Params()
@@ -411,7 +388,7 @@ func (c *checker) findAccessors() {
 			}
 			for _, m := range i.Methods.List {
 				ft, ok := m.Type.(*ast.FuncType)
-				if ok && ft.Params.NumFields() == 0 && ft.Results.NumFields() == 1 && c.isCPointer(ft.Results.List[0].Type) {
+				if ok && ft.Params.NumFields() == 0 && ft.Results.NumFields() == 1 && c.pkg.IsPointer(ft.Results.List[0].Type) {
 					if f, ok := c.pkg.Info.Defs[m.Names[0]].(*types.Func); ok {
 						c.accessors[f] = true
 					}

@@ -119,6 +119,41 @@ func (p *Package) IsCType(name string) bool {
 	return p.ctypes[name] || basicC.MatchString(name)
 }
 
+// number matches the names of types of numbers, and what is not passed as one value.
+var number = regexp.MustCompile(`^(struct_.*|union_.*|enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|u?int(ptr|max|_\w+)?\d*_t|s?size_t|time_t|off_t)$`)
+
+// IsPointer reports whether a type in the source may be that of a pointer to C memory.
+func (p *Package) IsPointer(e ast.Expr) bool {
+	switch t := ast.Unparen(e).(type) {
+	case *ast.StarExpr:
+		return p.C(t.X) != "" || p.IsPointer(t.X)
+	case *ast.SelectorExpr:
+		if name := p.C(t); name != "" { // a type of C with a name, such as xmlDocPtr, that is no number
+			return !number.MatchString(name)
+		}
+		if t.Sel.Name == "Pointer" {
+			id, ok := t.X.(*ast.Ident)
+			return ok && id.Name == "unsafe"
+		}
+	case *ast.Ident:
+		return t.Name == "uintptr"
+	}
+	return false
+}
+
+// Points reports whether a variable or a field may have a pointer to C memory.
+func (p *Package) Points(v types.Object) bool {
+	p.once.Do(p.index)
+	if e := p.declaredAs[v]; e != nil {
+		return p.IsPointer(e)
+	}
+	if v == nil {
+		return false
+	}
+	_, ptr := v.Type().Underlying().(*types.Pointer)
+	return ptr || types.Identical(v.Type(), types.Typ[types.UnsafePointer])
+}
+
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
 	p.ctypes, p.cfrees, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}

@@ -369,6 +369,10 @@ func (p *Package) index() {
 				for i, e := range n.Lhs {
 					gets(e, i, n.Rhs)
 				}
+			case *ast.Field:
+				for _, name := range n.Names {
+					p.declaredAs[p.Info.Defs[name]] = n.Type
+				}
 			case *ast.ValueSpec:
 				for i, name := range n.Names {
 					gets(name, i, n.Values)

@@ -185,7 +185,7 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 	if addr := u.address(p); addr != nil && !at.inner {
 		return carrier{addr, at.inner, at.in}, Use{}
 	}
-	if use, ok := u.handle(p, at); ok {
+	if use, ok := u.pointerOf(p, at, roles); ok {
 		return carrier{}, use
 	}
 	return u.within(p, at)
@@ -194,9 +194,9 @@ func (u *Unit) selected(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (ca
 // puts matches the names of functions of C that put an object into another one, which owns it.
 var puts = regexp.MustCompile(`(?i)(add|insert|append|prepend|push|attach|pack)`)
 
-// handle returns what a call of C does to an object that is given it as x.f, if it frees that or takes it over. What a method does
-// to a field of its receiver does not count.
-func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
+// pointerOf returns what becomes of the pointer x.f of an object, if that goes somewhere: a function of C frees it or takes it over, or it
+// leaves the function. What a method does to a field of its receiver does not count.
+func (u *Unit) pointerOf(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (use Use, ok bool) {
 	if at.inner || u.Owns == nil || !u.Owns(u.Info.TypeOf(p.X)) {
 		return use, false
 	}
@@ -204,25 +204,31 @@ func (u *Unit) handle(p *ast.SelectorExpr, at carrier) (use Use, ok bool) {
 		return use, false
 	}
 	e := u.Dressed(p)
-	call, is := u.Parent(e).(*ast.CallExpr)
-	if !is && MayHold(u.Info.TypeOf(p)) {
-		use = u.inStatement(u.Parent(e), carrier{node: e})
-		if kv, ok := u.Parent(e).(*ast.KeyValueExpr); ok && kv.Value == e {
-			use = Use{Role: Keeps, Node: kv}
+	if call, is := u.Parent(e).(*ast.CallExpr); is && u.C(call.Fun) != "" {
+		index := slices.Index(call.Args, e)
+		switch name := u.C(call.Fun); {
+		case index < 0:
+			return use, false
+		case u.FreesArg(name, index):
+			return Use{Role: Frees, Node: call}, true
+		case u.KeepsArg(name, index), index > 0 && puts.MatchString(name):
+			return Use{Role: Keeps, Node: call}, true
 		}
-		return use, use.Role == Keeps || use.Role == Stores || use.Role == Leaves
-	}
-	if !is || call.Fun == e {
 		return use, false
 	}
-	index := slices.Index(call.Args, e)
-	switch name := u.C(call.Fun); {
-	case name == "" || index < 0:
+	if u.written(p) || !u.Points(u.Info.Uses[p.Sel]) {
 		return use, false
-	case u.FreesArg(name, index):
-		return Use{Role: Frees, Node: call}, true
-	case u.KeepsArg(name, index), index > 0 && puts.MatchString(name):
-		return Use{Role: Keeps, Node: call}, true
+	}
+	switch use = u.follow(carrier{node: p}, roles); {
+	case use.Role == Names && !use.Inner:
+		for _, use := range u.Fate(use.Var, false, roles).Uses {
+			if use.Role != Writes {
+				return use, true
+			}
+		}
+	case use.Role == Frees, use.Role == Keeps, use.Role == Leaves, use.Role == Stores:
+		use.Inner = false
+		return use, true
 	}
 	return use, false
 }

@@ -306,3 +306,28 @@ func calledPut() int {
 	put(i)
 	return i.size()
 }
+
+// The pointer of an object goes to what releases it.
+
+func byVariable() {
+	i := newImage()
+	p := i.p
+	C.image_size(p)
+	C.image_free(p)
+}
+
+func byFunction() { release(newImage().p) }
+
+func byList() []*C.image {
+	i, j := newImage(), newImage() // want `the result of newImage is never freed`
+	C.image_size(j.p)
+	return append([]*C.image(nil), i.p)
+}
+
+func release(p *C.image) { C.image_free(p) }
+
+func onlySized() C.int {
+	i := newImage() // want `the result of newImage is never freed`
+	p := i.p
+	return C.image_size(p)
+}
