@@ -21,6 +21,7 @@ type release struct {
 	at   ast.Node // where the call happens, or is deferred
 	late bool     // in a literal that is deferred: the variable is read when the function ends
 	over bool     // the function takes the memory over
+	said bool     // only a comment says so
 	v    types.Object
 }
 
@@ -88,10 +89,11 @@ func (c *checker) reportTwice(first, second release) {
 // variable. Two functions may have two tasks: C.mutex_destroy(m) and C.free(m), or C.free(name) and C.file_delete(name).
 func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node) bool {
 	if first.name != second.name && first.name != "realloc" && !first.over && !second.over || first.over && second.over ||
-		(first.over || second.over) && (c.pkg.Ends(first.name) || c.pkg.Ends(second.name)) && first.name != "free" && second.name != "free" {
+		(first.said || second.said) && (c.pkg.Ends(first.name) || c.pkg.Ends(second.name)) && first.name != "free" && second.name != "free" {
 		return false // what a library says of its objects is more than a comment
 	}
-	if u.Loop(first.at) != u.Loop(second.at) {
+	_, deferred := first.at.(*ast.DeferStmt)
+	if loop := u.Loop(second.at); u.Loop(first.at) != loop && !(deferred && u.Loop(first.at) == nil && !u.Within(second.v, loop)) {
 		return false // the variable, or what it has, may be another one in each round
 	}
 	search := uses.Search{
@@ -123,12 +125,12 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 	add := func(call *ast.CallExpr, at ast.Node, late bool) {
 		name, arg := c.ends(call)
 		if v := c.pkg.Variable(arg); name != "" && v != nil && u.Within(v, u.Node) {
-			list = append(list, release{call, name, at, late, false, v})
+			list = append(list, release{call, name, at, late, false, false, v})
 		}
 		cname := c.pkg.C(call.Fun)
 		for i, arg := range call.Args {
 			if v := c.pkg.Variable(arg); v != nil && name == "" && u.Local(v) && cname != "" && c.takes(call, cname, i) {
-				list = append(list, release{call, cname, at, late, true, v})
+				list = append(list, release{call, cname, at, late, true, !c.pkg.Takes(cname, i), v})
 			}
 		}
 	}
@@ -165,8 +167,7 @@ func (c *checker) releasesIn(u *uses.Unit) (list []release) {
 
 // takes reports whether a call of C takes an argument over: its comment or its definition says so, or it is given C.free for it.
 func (c *checker) takes(call *ast.CallExpr, name string, i int) bool {
-	f, _ := c.pkg.Defined(name)
-	return i < len(f.Takes) && f.Takes[i] || c.pkg.Declared(name).TakesAlways(i) || i > 0 && slices.ContainsFunc(call.Args[i:], func(arg ast.Expr) bool { return c.pkg.C(c.pkg.Bare(arg)) == "free" })
+	return c.pkg.Takes(name, i) || c.pkg.Declared(name).TakesAlways(i) || i > 0 && slices.ContainsFunc(call.Args[i:], func(arg ast.Expr) bool { return c.pkg.C(c.pkg.Bare(arg)) == "free" })
 }
 
 // ends returns the function that a call frees its argument with, and the argument. The function may be one of Go that does nothing

@@ -167,8 +167,10 @@ func (c *checker) allocations(u *uses.Unit) []allocation {
 			} else if c.rule(call, 0) != nil {
 				list = append(list, allocation{call: call, name: "C." + name, object: true})
 			}
-			if i := c.pkg.Declared(name).MadeAt(); i >= 0 && i < len(call.Args) {
-				if addr, ok := ast.Unparen(call.Args[i]).(*ast.UnaryExpr); ok && u.Local(c.pkg.ObjectOf(addr.X)) {
+			f, _ := c.pkg.Defined(name)
+			for i, arg := range call.Args {
+				addr, ok := ast.Unparen(arg).(*ast.UnaryExpr)
+				if makes := i < len(f.Makes) && f.Makes[i]; ok && u.Local(c.pkg.ObjectOf(addr.X)) && (makes || i == c.pkg.Declared(name).MadeAt()) {
 					list = append(list, allocation{call: call, name: "C." + name, out: c.pkg.ObjectOf(addr.X)})
 				}
 			}

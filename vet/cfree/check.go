@@ -222,8 +222,8 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	for _, use := range fate.Uses {
 		if call, ok := use.Node.(*ast.CallExpr); ok && use.Role == uses.Frees && call.Pos() < a.call.Pos() {
 			_, deferred := u.Parent(call).(*ast.DeferStmt)
-			if _, lit := call.Fun.(*ast.FuncLit); deferred && lit {
-				return // the literal frees what the variable has at the end
+			if _, lit := call.Fun.(*ast.FuncLit); deferred && (lit || c.byAddress(call)) {
+				return // it frees what the variable has at the end
 			}
 		}
 		switch use.Role {
@@ -234,9 +234,7 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			freed = true
 		}
 	}
-	for _, v := range fate.Vars {
-		search.Nil[v] = true
-	}
+	c.notNil(&search, fate)
 	delete(search.Overwrites, use.Node)
 	if loop := u.Loop(use.Node); loop != nil && loop == u.Loop(a.call) {
 		search.Overwrites[use.Node] = true
@@ -274,12 +272,34 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			c.lostAt(a.call, end, "path", "the result of "+a.name, ": it panics, and recovers")
 		}
 	default:
+		if len(fate.Vars) > 1 {
+			return // another variable has it
+		}
 		if !freed {
 			c.report(a, "never", "the result of %s is never freed", nil)
 			return
 		}
 		c.reportAt(a.call, "overwritten", fmt.Sprintf("the result of %s is not freed before %s gets another value", a.name, use.Var.Name()), nil,
 			analysis.RelatedInformation{Pos: end.Pos(), Message: "another value"})
+	}
+}
+
+// byAddress reports whether a call is v.f(), and gives the method the address of v.
+func (c *checker) byAddress(call *ast.CallExpr) bool {
+	sel, ok := call.Fun.(*ast.SelectorExpr)
+	f := c.pkg.Callee(call)
+	if !ok || f == nil || f.Signature().Recv() == nil {
+		return false
+	}
+	_, toPtr := f.Signature().Recv().Type().Underlying().(*types.Pointer)
+	_, isPtr := c.pkg.Info.TypeOf(sel.X).Underlying().(*types.Pointer)
+	return toPtr && !isPtr
+}
+
+// notNil notes that the variables which have a value are not nil in a search, but for those that get others as well, as in a loop over a list.
+func (c *checker) notNil(s *uses.Search, fate uses.Fate) {
+	for i, v := range fate.Vars {
+		s.Nil[v] = s.Nil[v] || i == 0 || len(c.pkg.Values(v)) == 1
 	}
 }
 
@@ -294,6 +314,9 @@ func (c *checker) onlyIfFailed(u *uses.Unit, fate uses.Fate, end *ast.ReturnStmt
 			call := c.outer(u, id)
 			if call == nil || c.pkg.C(call.Fun) == "" || c.pkg.Releases(c.pkg.C(call.Fun)) || c.forgets(u, call, true) && onlyReads.MatchString(c.pkg.C(call.Fun)) {
 				continue
+			}
+			if f, ok := c.pkg.Defined(c.pkg.C(call.Fun)); ok && !f.Keeps[min(slices.Index(call.Args, c.pkg.Dressed(id)), len(f.Keeps)-1)] {
+				continue // its body takes nothing over
 			}
 			search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, Made: true}
 			all := true

@@ -157,7 +157,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 	}
 	fate := u.Fate(v, false, c.calls)
 	by, isC := strings.CutPrefix(name, "C.")
-	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}, Made: isC, Fails: rule != nil && rule.Fails}
+	search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{}, Overwrites: map[ast.Node]bool{}, Made: isC && (rule == nil || !rule.Both), Fails: rule != nil && rule.Fails}
 	freed, late := false, false
 	for _, use := range slices.Concat(fate.Uses, fate.Inner) {
 		if use.Role == uses.Writes && len(values) > 1 && !u.Within(call, use.Node) {
@@ -201,9 +201,7 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 			search.Stop[n] = true
 		}
 	}
-	for _, v := range fate.Vars {
-		search.Nil[v] = true
-	}
+	c.notNil(&search, fate)
 	end := u.Find(search)
 	if search.Overwrites[end] {
 		c.reportAt(call, "overwritten", fmt.Sprintf("%s is not released before %s gets another value", what, v.Name()), nil,
@@ -386,7 +384,7 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 				if f := c.pkg.Callee(n); f != nil {
 					name = f.Name()
 				}
-				found = found || name != "" && validName.MatchString(name) && u.Mentions(n, v)
+				found = found || name != "" && validName.MatchString(name) && !c.pkg.Listed(name) && u.Mentions(n, v)
 			}
 			return true
 		})

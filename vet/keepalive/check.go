@@ -112,7 +112,7 @@ func (c *checker) cleared(u *uses.Unit, arg ast.Expr, o *owned, call *ast.CallEx
 // dies reports whether nothing uses a variable behind a call, as the kind of the variable, or the
 // empty string.
 func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
-	if c.isOfOuter(call, v) {
+	if c.isOfOuter(call, v) || c.isBefore(u, v, call) {
 		return ""
 	}
 	kind, index := "local", slices.Index(u.Params(), v)
@@ -208,6 +208,20 @@ func (c *checker) handedOn(call *ast.CallExpr, v *types.Var) bool {
 		})
 	}
 	return found
+}
+
+// isBefore reports whether a call is on the way to where the unit gives the variable its finalizer, or beside that.
+func (c *checker) isBefore(u *uses.Unit, v *types.Var, call *ast.CallExpr) bool {
+	registered := false
+	for _, r := range c.registers {
+		if r.Unit.Node == u.Node && c.pkg.ObjectOf(r.Ptr) == v {
+			if u.Leads(r.Call, nil, call) {
+				return false
+			}
+			registered = true
+		}
+	}
+	return registered
 }
 
 // isOfOuter reports whether a call around one has a variable as its receiver or an argument, and so keeps it alive.

@@ -77,6 +77,7 @@ type checker struct {
 	spared    map[types.Object]bool // fields of owners that no finalizer looks at
 	finals    map[*types.Func]bool  // finalizers
 	finalLits map[ast.Node]bool     // the same, as literals
+	registers []register.Call
 	findings  []finding
 }
 
@@ -154,7 +155,8 @@ func (c *checker) findFields() {
 func (c *checker) findOwners() {
 	touched := map[types.Object]bool{}
 	defer func() { maps.DeleteFunc(c.spared, func(v types.Object, _ bool) bool { return touched[v] }) }()
-	for _, call := range register.Calls(c.pkg) {
+	c.registers = register.Calls(c.pkg)
+	for _, call := range c.registers {
 		if final := c.pkg.Func(call.Func); final != nil {
 			c.finals[final] = true
 			c.findSecond(final)

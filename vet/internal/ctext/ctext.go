@@ -20,6 +20,7 @@ type Func struct {
 	// result points. It takes one over that it passes on together with free itself.
 	Frees, Keeps, Returns, Takes []bool
 	Outside                      []bool // it keeps the parameter in a variable outside of it
+	Makes                        []bool // it puts memory that it has allocated where the parameter points to, and nothing else
 	Calls                        bool   // something other than what allocates
 	News                         bool   // it returns what new of C++ has made
 	Gives                        []Give
@@ -36,6 +37,9 @@ type Give struct {
 type Functions struct {
 	// Ends reports whether the function of that name, whose definition is not known, frees what it is given.
 	Ends func(name string) bool
+
+	// Takes reports whether the function of that name, whose definition is not known, takes an argument over, from 0 on.
+	Takes func(name string, arg int) bool
 
 	// Gives returns by which arguments, from 1 on, and with 0 by its result, the function of that name gives what its caller has to release.
 	Gives func(name string) []int
@@ -98,7 +102,7 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		for _, p := range parameters(d.params) {
 			frees, keeps, returns, takes := b.fate(p)
 			_, outside := b.stored(b.same(p))
-			fn.Outside = append(fn.Outside, outside)
+			fn.Outside, fn.Makes = append(fn.Outside, outside), append(fn.Makes, b.makes(p))
 			fn.Frees, fn.Keeps, fn.Returns, fn.Takes = append(fn.Frees, frees), append(fn.Keeps, keeps), append(fn.Returns, returns), append(fn.Takes, takes)
 		}
 		for i := range b.tokens {
@@ -113,7 +117,7 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		all.Allocates, all.Calls, all.News = all.Allocates && fn.Allocates, all.Calls || fn.Calls, all.News || fn.News
 		all.Frees, all.Keeps = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps)
 		all.Returns, all.Takes = either(all.Returns, fn.Returns), either(all.Takes, fn.Takes)
-		all.Outside = either(all.Outside, fn.Outside)
+		all.Outside, all.Makes = either(all.Outside, fn.Outside), both(all.Makes, fn.Makes)
 	}
 	f.done[depthOf{name, depth}] = all
 	return all, true
@@ -149,6 +153,13 @@ func (b *body) returns(name string) bool {
 		}
 	}
 	return false
+}
+
+func both(a, b []bool) (list []bool) {
+	for i := range min(len(a), len(b)) {
+		list = append(list, a[i] && b[i])
+	}
+	return list
 }
 
 func either(a, b []bool) []bool {

@@ -76,9 +76,9 @@ func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 			}
 			fn, known := b.Functions.at(c.name, b.depth-1)
 			if known && arg < len(fn.Frees) {
-				frees, keeps = frees || fn.Frees[arg], keeps || fn.Keeps[arg]
+				frees, keeps, takes = frees || fn.Frees[arg], keeps || fn.Keeps[arg], takes || fn.Takes[arg]
 			} else if !known {
-				frees = frees || b.Ends(c.name)
+				frees, takes = frees || b.Ends(c.name), takes || b.Takes != nil && b.Takes(c.name, arg)
 			}
 			for other, e := range c.args { // set(x, s, free)
 				takes = takes || arg > 0 && other > arg && slices.Equal(e, []string{"free"})
@@ -87,7 +87,21 @@ func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 		}
 	}
 	kept, _ := b.stored(names)
-	return frees, keeps || kept, returns, takes
+	return frees, keeps || kept || takes, returns, takes
+}
+
+// makes reports whether a body puts nothing but NULL and memory that it has allocated where a parameter points to.
+func (b *body) makes(name string) (found bool) {
+	for _, a := range b.assignments() {
+		switch {
+		case !slices.Equal(a.to, []string{"*", name}) || isNull(a.value):
+		case !b.allocation(a.value) && !(len(a.value) == 1 && b.fresh(a.value[0])):
+			return false
+		default:
+			found = true
+		}
+	}
+	return found && !has(b.tokens, "static")
 }
 
 var allocators = map[string]bool{"malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true}

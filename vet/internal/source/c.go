@@ -141,6 +141,13 @@ func (p *Package) IsPointer(e ast.Expr) bool {
 	return false
 }
 
+// IsStar reports whether a variable is declared as a pointer.
+func (p *Package) IsStar(v types.Object) bool {
+	p.once.Do(p.index)
+	_, ok := p.declaredAs[v].(*ast.StarExpr)
+	return ok
+}
+
 // Points reports whether a variable or a field may have a pointer to C memory.
 func (p *Package) Points(v types.Object) bool {
 	p.once.Do(p.index)
@@ -157,7 +164,7 @@ func (p *Package) Points(v types.Object) bool {
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
 	p.ctypes, p.cfrees, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
-	p.ctext = &ctext.Functions{Ends: frees, Gives: given}
+	p.ctext = &ctext.Functions{Ends: frees, Takes: takesOver, Gives: given}
 	for _, f := range p.Files {
 		if !importsC(f) {
 			continue
@@ -357,7 +364,7 @@ func (p *Package) FreesArg(name string, index int) bool {
 // or the signature says so.
 func (p *Package) KeepsArg(name string, index int) bool {
 	f := p.cused[name]
-	return index < len(f.Keeps) && f.Keeps[index] || slices.ContainsFunc(rules().keepers[name], func(r Rule) bool { return r.At == index+1 && r.unless == 0 }) || p.Declared(name).Keeps(index) || p.Declared(name).opaque(index)
+	return index < len(f.Keeps) && f.Keeps[index] || p.Takes(name, index) || slices.ContainsFunc(rules().keepers[name], func(r Rule) bool { return r.At == index+1 && r.unless == 0 }) || p.Declared(name).Keeps(index) || p.Declared(name).opaque(index)
 }
 
 // ReturnsArg reports whether the C function of that name returns the argument, as far as its definition tells.

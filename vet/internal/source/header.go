@@ -258,7 +258,7 @@ func (d *Declaration) Lent() bool {
 	return d != nil && strings.Contains(d.Result, "*") && mayNot.MatchString(d.about+d.given) && !mustFree.MatchString(d.about)
 }
 
-var freedBy = regexp.MustCompile(`(?i)\b(?:free|freed|frees|release|released|call|invoke|use|using|with|by)\W+(?:[a-z]+\W+)?(\w+_free)\b`)
+var freedBy = regexp.MustCompile(`(?i)\b(?:free|freed|frees|release|released|call|invoke|use|using|with|by)\W+(?:[a-z]+\W+)?(\w+_(?:free|release|destroy))\b`)
 
 // FreedBy returns the function, other than free, by which the comment wants what the function makes freed, or "".
 func (d *Declaration) FreedBy() string {

@@ -17,16 +17,17 @@ type Rule struct {
 	By    []string // one of these functions; none if it belongs to something else
 	At    int      // the argument by which it gives it, from 1 on, 0 for its result, -1 for any
 	Fails bool     // it gives it only if it fails
+	Both  bool     // it gives it if it fails as well
 
 	unless int // it gives nothing if this argument is not nil, from 1 on, or 0
 }
 
-// rules has what library.txt says of makers, what releases, and what keeps an argument.
+// rules has what library.txt says of makers, what releases, and what keeps an argument or takes it over.
 var rules = sync.OnceValue(func() (all struct {
-	makers, keepers map[string][]Rule
-	enders          map[string]bool
+	makers, keepers, takers map[string][]Rule
+	enders                  map[string]bool
 }) {
-	all.makers, all.keepers, all.enders = map[string][]Rule{}, map[string][]Rule{}, map[string]bool{}
+	all.makers, all.keepers, all.takers, all.enders = map[string][]Rule{}, map[string][]Rule{}, map[string][]Rule{}, map[string]bool{}
 	for line := range strings.Lines(library) {
 		line, _, _ = strings.Cut(line, "#")
 		for group := range strings.SplitSeq(line, ";") {
@@ -39,6 +40,7 @@ var rules = sync.OnceValue(func() (all struct {
 				for word := range strings.FieldsSeq(given) {
 					r := Rule{By: strings.Split(by, "|")}
 					word, r.Fails = strings.CutSuffix(word, "!")
+					word, r.Both = strings.CutSuffix(word, "&")
 					word, unless, _ := strings.Cut(word, "?")
 					word, at, _ := strings.Cut(word, ":")
 					r.unless, _ = strconv.Atoi(unless)
@@ -49,6 +51,9 @@ var rules = sync.OnceValue(func() (all struct {
 					switch by {
 					case "+":
 						all.keepers[word] = append(all.keepers[word], r)
+						continue
+					case ">":
+						all.takers[word] = append(all.takers[word], r)
 						continue
 					case "-":
 						r.By = nil
@@ -118,6 +123,17 @@ func (p *Package) Rule(call *ast.CallExpr, at int) *Rule {
 // of reports whether a rule holds for a call.
 func (r Rule) of(call *ast.CallExpr) bool {
 	return r.unless == 0 || r.unless <= len(call.Args) && isNil(call.Args[r.unless-1])
+}
+
+// takesOver reports whether a function of a library takes an argument over, from 0 on.
+func takesOver(name string, arg int) bool {
+	return slices.ContainsFunc(rules().takers[name], func(r Rule) bool { return r.At == arg+1 })
+}
+
+// Takes reports whether a function of C takes an argument over, from 0 on, unless it fails: its definition or a library says so.
+func (p *Package) Takes(name string, arg int) bool {
+	f, own := p.cused[name]
+	return arg < len(f.Takes) && f.Takes[arg] || !own && takesOver(name, arg)
 }
 
 // Keeps reports whether a library says that a function keeps an argument of a call of C, from 1 on.

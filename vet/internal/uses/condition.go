@@ -183,6 +183,9 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 	case *ast.UnaryExpr:
 		return c.Op == token.NOT && u.impossible(c.X, !value, s, err, known)
 	case *ast.BinaryExpr:
+		if (c.Op == token.LAND || c.Op == token.LOR) && u.Within(s.From, c.Y) { // what is left of it has not decided
+			return u.impossible(c.Y, value, s, err, known)
+		}
 		switch c.Op {
 		case token.LAND:
 			x, y := u.impossible(c.X, value, s, err, known), u.impossible(c.Y, value, s, err, known)
@@ -199,7 +202,7 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 				return false
 			}
 			x = u.Bare(x) // also of unsafe.Pointer(v) == nil
-			if sel, ok := x.(*ast.SelectorExpr); ok && s.Made && isNil(y) && s.Nil[u.ObjectOf(sel.X)] && len(u.Values(u.ObjectOf(sel.X))) == 0 {
+			if sel, ok := x.(*ast.SelectorExpr); ok && s.Made && isNil(y) && s.Nil[u.ObjectOf(sel.X)] && len(u.Values(u.ObjectOf(sel.X))) == 0 && !u.IsStar(u.ObjectOf(sel.X)) {
 				return (c.Op == token.EQL) == value // C has put nothing into the struct where it is nil
 			}
 			switch obj := u.ObjectOf(x); {

@@ -30,6 +30,22 @@ typedef struct AVFrame AVFrame; AVFrame *av_frame_alloc(void); void av_frame_fre
 typedef struct PGresult PGresult; typedef struct PGconn PGconn; PGresult *PQexec(PGconn *c, const char *q); void PQclear(PGresult *r);
 int PQntuples(PGresult *r); char *PQgetvalue(PGresult *r, int i, int j);
 static PGresult *query(PGconn *c, const char *q) { PGresult *r = PQexec(c, q); return r; }
+#include <netdb.h>
+#include <string.h>
+typedef struct RSA RSA; void RSA_free(RSA *r); int RSA_bits(RSA *r); int EVP_PKEY_assign(EVP_PKEY *k, int type, void *r);
+static int assign_rsa(EVP_PKEY *k, RSA *r) { return EVP_PKEY_assign(k, 6, r); } RSA *RSA_new(void);
+int st_add(st *s, char *text); static int st_insert(st *s, const char *text, char **err) {
+	char *copy = strdup(text);
+	if (st_add(s, copy))
+		return 0;
+	*err = strdup("full");
+	return -1;
+}
+// The result goes back by st_text_release.
+char *st_eval(st *s, const char *text);
+void st_text_release(char *p);
+static char *st_text_new(int n) { return malloc(n); }
+static void st_text_free(char *p) { free(p); }
 typedef struct rocksdb_t rocksdb_t; void rocksdb_delete(rocksdb_t *db, void *options, const char *key, size_t n, char **err); void rocksdb_free(void *p);
 void st_set_userdata(st *s, int kind, void *p);
 typedef struct st_txn st_txn; st_txn *st_txn_begin(st *s); int st_txn_run(st_txn *t); int st_txn_commit(st_txn *t); void st_txn_abort(st_txn *t);
@@ -186,6 +202,116 @@ func badDir(name *C.char) bool { d := C.opendir(name); return C.readdir(d) != ni
 func goodDir(name *C.char)     { d := C.opendir(name); C.readdir(d); C.closedir(d) }
 func badAnother(p, q *C.char)  { d := C.opendir(p); C.readdir(d); d = C.opendir(q); C.closedir(d) }
 func goodAnother(p, q *C.char) { d := C.opendir(p); C.closedir(d); d = C.opendir(q); C.closedir(d) }
+func badErrText(s *C.st, text *C.char) error {
+	var err *C.char
+	if C.st_insert(s, text, &err) != 0 {
+		return errors.New(C.GoString(err))
+	}
+	return nil
+}
+func goodErrText(s *C.st, text *C.char) error {
+	var err *C.char
+	if C.st_insert(s, text, &err) != 0 {
+		defer C.free(unsafe.Pointer(err))
+		return errors.New(C.GoString(err))
+	}
+	return nil
+}
+func badRefused(s *C.st, text string) bool {
+	p := C.CString(text)
+	if C.st_insert(s, p, nil) != 0 {
+		C.free(unsafe.Pointer(p))
+		return false
+	}
+	return true
+}
+func goodRefused(s *C.st, text string) bool {
+	p := C.CString(text)
+	ok := C.st_insert(s, p, nil) == 0
+	C.free(unsafe.Pointer(p))
+	return ok
+}
+func badRelease(s *C.st, text *C.char)  { p := C.st_eval(s, text); C.free(unsafe.Pointer(p)) }
+func goodRelease(s *C.st, text *C.char) { p := C.st_eval(s, text); C.st_text_release(p) }
+func badOpen(path *C.char) (*C.sqlite3, error) {
+	var db *C.sqlite3
+	if C.sqlite3_open(path, &db) != 0 {
+		return nil, errors.New("open")
+	}
+	return db, nil
+}
+func goodOpen(path *C.char) (*C.sqlite3, error) {
+	var db *C.sqlite3
+	if C.sqlite3_open(path, &db) != 0 {
+		C.sqlite3_close(db)
+		return nil, errors.New("open")
+	}
+	return db, nil
+}
+func badName(host *C.char) (string, error) {
+	var list *C.struct_addrinfo
+	if C.getaddrinfo(host, nil, nil, &list) != 0 {
+		return "", errors.New("host")
+	}
+	for a := list; a != nil; a = a.ai_next {
+		if a.ai_canonname != nil {
+			name := C.GoString(a.ai_canonname)
+			C.freeaddrinfo(list)
+			return name, nil
+		}
+	}
+	return "", errors.New("no name")
+}
+func goodName(host *C.char) (string, error) {
+	var list *C.struct_addrinfo
+	if C.getaddrinfo(host, nil, nil, &list) != 0 {
+		return "", errors.New("host")
+	}
+	defer C.freeaddrinfo(list)
+	for a := list; a != nil; a = a.ai_next {
+		if a.ai_canonname != nil {
+			return C.GoString(a.ai_canonname), nil
+		}
+	}
+	return "", errors.New("no name")
+}
+func badAssign(k *C.EVP_PKEY) bool {
+	r := C.RSA_new()
+	defer C.RSA_free(r)
+	return C.RSA_bits(r) > 0 && C.assign_rsa(k, r) == 1
+}
+func goodAssign(k *C.EVP_PKEY) bool {
+	r := C.RSA_new()
+	if C.RSA_bits(r) == 0 || C.assign_rsa(k, r) != 1 {
+		C.RSA_free(r)
+		return false
+	}
+	return true
+}
+
+type encoder struct{ p *C.char }
+
+func (e *encoder) shut() { C.st_text_free(e.p) }
+
+func badShut(s *C.st, n int) {
+	e := &encoder{C.st_text_new(8)}
+	defer e.shut()
+	for range n {
+		if C.st_insert(s, e.p, nil) != 0 {
+			e.shut()
+			return
+		}
+	}
+}
+func goodShut(s *C.st, n int) {
+	e := &encoder{C.st_text_new(8)}
+	defer e.shut()
+	for range n {
+		if C.st_insert(s, e.p, nil) != 0 {
+			return
+		}
+	}
+}
 func badDelete(db *C.rocksdb_t, key *C.char) error {
 	var err *C.char
 	if C.rocksdb_delete(db, nil, key, 1, &err); err != nil {
@@ -215,6 +341,7 @@ func badDefers(path, q *C.char) {
 	var db *C.sqlite3
 	var st *C.sqlite3_stmt
 	if C.sqlite3_open(path, &db) != 0 {
+		C.sqlite3_close(db)
 		return
 	}
 	C.sqlite3_prepare_v2(db, q, -1, &st, nil)
@@ -226,6 +353,7 @@ func goodDefers(path, q *C.char) {
 	var db *C.sqlite3
 	var st *C.sqlite3_stmt
 	if C.sqlite3_open(path, &db) != 0 {
+		C.sqlite3_close(db)
 		return
 	}
 	defer C.sqlite3_close(db)

@@ -331,3 +331,19 @@ func onlySized() C.int {
 	p := i.p
 	return C.image_size(p)
 }
+
+// A deferred method that gets the address of a variable releases what that has at the end.
+
+type picture struct{ p *C.image }
+
+func newPicture() picture { return picture{C.image_new()} } // want newPicture:"results\\[0\\]"
+
+func (p *picture) Close() { C.image_free(p.p) } // want Close:"releases" Close:"params\\[0\\]"
+
+func deferredLater() C.int {
+	p := newPicture()
+	defer p.Close()
+	n := C.image_size(p.p)
+	p = newPicture()
+	return n + C.image_size(p.p)
+}

@@ -393,3 +393,25 @@ func names(b *C.box) {
 		}
 	}
 }
+
+// A variable that walks over a block beside one that has it.
+func walk(n C.size_t) (sum C.char) {
+	p := (*C.char)(C.calloc(n, 1))
+	block := p
+	for range n {
+		sum += *p
+		p = (*C.char)(unsafe.Add(unsafe.Pointer(p), 1))
+	}
+	C.free(unsafe.Pointer(block))
+	return sum
+}
+
+func walkLost(n C.size_t) (sum C.char) {
+	p := (*C.char)(C.calloc(n, 1)) // want `is not freed before p gets another value`
+	for range n {
+		sum += *p
+		p = (*C.char)(unsafe.Add(unsafe.Pointer(p), 1))
+	}
+	C.free(unsafe.Pointer(p))
+	return sum
+}

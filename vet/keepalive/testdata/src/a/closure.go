@@ -189,3 +189,18 @@ func (s *Shrub) twice() int { return s.times(C.shrub_len(s.p)) }
 func (s *Shrub) called() func() int { return func() int { return s.times(C.shrub_len(s.p)) } }
 
 func (w *Whole) of(s *Shrub) int { return s.times(C.shrub_len(w.p)) } // want `w may be collected while C.shrub_len`
+
+// There is no finalizer yet, or not on this way.
+func NewShrubOf(n C.int) *Shrub {
+	s := &Shrub{C.shrub_new()}
+	if C.shrub_len(s.p) < n {
+		C.shrub_unref(s.p)
+		return nil
+	}
+	runtime.SetFinalizer(s, func(s *Shrub) { C.shrub_free(s.p) })
+	if n == 0 {
+		C.shrub_unref(s.p) // want `s may be collected while C.shrub_unref`
+		return nil
+	}
+	return s
+}
