@@ -92,7 +92,7 @@ func fieldOf(p *source.Package, e ast.Expr) types.Object {
 }
 
 // lends matches the names of functions of C whose result belongs to something else.
-var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|(^|_)(set|add)_|^initscr$|_at$|_data$|_ref$|_key$|_value$|(^|_)(first|last|nth)$)`)
+var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|current|(^|_)(set|add)_|^initscr$|_at$|_data$|_ref$|_key$|_value$|(^|_)(first|last|nth)$)`)
 
 // owns matches the names of fields that say that an object has to be released.
 var owns = regexp.MustCompile(`(?i)own`)

@@ -148,7 +148,7 @@ func (c *checker) usedAfter(u *uses.Unit, v *types.Var, call ast.Node, except *a
 	ast.Inspect(u.Body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.DeferStmt:
-			if n.Pos() < call.Pos() && u.Mentions(n, v) {
+			if n.Pos() < call.Pos() && c.deferHas(u, n.Call, v) {
 				captured = true
 			}
 		case *ast.FuncLit:
@@ -160,6 +160,60 @@ func (c *checker) usedAfter(u *uses.Unit, v *types.Var, call ast.Node, except *a
 		return true
 	})
 	return captured || u.UsedAfter(call, v)
+}
+
+// deferHas reports whether a call that is deferred has a variable, or points into what it points to. The receiver and the arguments are
+// computed when the defer statement runs: defer x.f.Unlock() has f, and not x, if f is a pointer.
+func (c *checker) deferHas(u *uses.Unit, call *ast.CallExpr, v *types.Var) bool {
+	isPointer := func(e ast.Expr) bool {
+		t := c.pkg.Info.TypeOf(e)
+		_, ok := t.Underlying().(*types.Pointer)
+		return ok
+	}
+	var has, hasAddress func(e ast.Expr) bool
+	has = func(e ast.Expr) bool {
+		switch e := ast.Unparen(e).(type) {
+		case *ast.SelectorExpr, *ast.IndexExpr, *ast.StarExpr:
+			return false // a copy of what is there
+		case *ast.UnaryExpr:
+			if e.Op == token.AND {
+				return hasAddress(e.X)
+			}
+		}
+		return u.Mentions(e, v)
+	}
+	hasAddress = func(e ast.Expr) bool {
+		switch e := ast.Unparen(e).(type) {
+		case *ast.SelectorExpr:
+			if isPointer(e.X) {
+				return has(e.X)
+			}
+			return hasAddress(e.X)
+		}
+		return u.Mentions(e, v)
+	}
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Mentions(sel, v) {
+		f := c.pkg.Callee(call)
+		switch {
+		case f == nil:
+			return true
+		case isPointer(sel.X) || !isPointerTo(f):
+			if has(sel.X) {
+				return true
+			}
+		case hasAddress(sel.X):
+			return true
+		}
+	} else if u.Mentions(call.Fun, v) {
+		return true
+	}
+	return slices.ContainsFunc(call.Args, has)
+}
+
+// isPointerTo reports whether a method gets a pointer as its receiver.
+func isPointerTo(f *types.Func) bool {
+	_, ok := f.Signature().Recv().Type().Underlying().(*types.Pointer)
+	return ok
 }
 
 // stored reports whether a variable is put somewhere, or cleared of its finalizer, or comes from a

@@ -2,12 +2,12 @@ package a
 
 /*
 typedef struct image image;
-image *image_new(void); image *Image_Get_Main(void);
+typedef struct album { image *image; } album;
+image *image_new(void); image *Image_Get_Main(void); image *XIMGGetMain(void); image *image_current(album *);
 void image_free(image *);
 int image_size(image *);
 int image_put(image *);
 int peek(char *);
-typedef struct album { image *image; } album;
 void album_push(album *, image *);
 void album_look(album *, image *);
 */
@@ -47,6 +47,14 @@ func forgottenOnPath(n int) int {
 // C has made nothing where it lends, and where a test fails that wants an error.
 
 func lent() *image { return &image{C.Image_Get_Main()} }
+
+func lentToo(a *C.album) []*image { return []*image{main(), current(a)} }
+
+func main() *image { return &image{C.XIMGGetMain()} }
+
+func current(a *C.album) *image { return &image{C.image_current(a)} }
+
+func onlyLooks(a *C.album) int { return main().size() + current(a).size() }
 
 func sized(n int) (*image, error) { // want sized:"results\\[0\\]"
 	if n < 0 {

@@ -11,6 +11,7 @@ import "C"
 
 import (
 	"runtime"
+	"sync"
 	"unsafe"
 )
 
@@ -204,3 +205,52 @@ func NewShrubOf(n C.int) *Shrub {
 	}
 	return s
 }
+
+// A deferred call has what its receiver and its arguments are when it is deferred.
+
+type Locked struct { // want Locked:"owner"
+	p      *C.shrub
+	mu     sync.Mutex
+	shared *sync.Mutex
+	at     struct{ mu sync.Mutex }
+	base   *Whole
+}
+
+func NewLocked() *Locked {
+	l := &Locked{p: C.shrub_new()}
+	runtime.SetFinalizer(l, func(l *Locked) { C.shrub_free(l.p) })
+	return l
+}
+
+func (l *Locked) ownLock() C.int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return C.shrub_len(l.p)
+}
+
+func (l *Locked) deeperLock() C.int {
+	l.at.mu.Lock()
+	defer l.at.mu.Unlock()
+	return C.shrub_len(l.p)
+}
+
+func (l *Locked) sharedLock() C.int {
+	l.shared.Lock()
+	defer l.shared.Unlock()
+	return C.shrub_len(l.p) // want `l may be collected while C.shrub_len`
+}
+
+func (l *Locked) deferred() C.int {
+	defer C.shrub_unref(l.p)
+	return C.shrub_len(l.p) // want `l may be collected while C.shrub_len`
+}
+
+func (l *Locked) deferredWhole() C.int {
+	defer l.base.touch()
+	defer hold(l)
+	return C.shrub_len(l.p)
+}
+
+func hold(*Locked) {}
+
+func (w *Whole) touch() {}
