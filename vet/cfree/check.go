@@ -291,9 +291,13 @@ func (c *checker) byAddress(call *ast.CallExpr) bool {
 	if !ok || f == nil || f.Signature().Recv() == nil {
 		return false
 	}
+	s := c.pkg.Info.Selections[sel]
 	_, toPtr := f.Signature().Recv().Type().Underlying().(*types.Pointer)
-	_, isPtr := c.pkg.Info.TypeOf(sel.X).Underlying().(*types.Pointer)
-	return toPtr && !isPtr
+	if s == nil || !toPtr {
+		return false
+	}
+	_, isPtr := s.Recv().Underlying().(*types.Pointer)
+	return !isPtr
 }
 
 // notNil notes that the variables which have a value are not nil in a search, but for those that get others as well, as in a loop over a list.
@@ -315,7 +319,8 @@ func (c *checker) onlyIfFailed(u *uses.Unit, fate uses.Fate, end *ast.ReturnStmt
 			if call == nil || c.pkg.C(call.Fun) == "" || c.pkg.Releases(c.pkg.C(call.Fun)) || c.forgets(u, call, true) && onlyReads.MatchString(c.pkg.C(call.Fun)) {
 				continue
 			}
-			if f, ok := c.pkg.Defined(c.pkg.C(call.Fun)); ok && !f.Keeps[min(slices.Index(call.Args, c.pkg.Dressed(id)), len(f.Keeps)-1)] {
+			f, _ := c.pkg.Defined(c.pkg.C(call.Fun))
+			if i := slices.Index(call.Args, c.pkg.Dressed(id)); 0 <= i && i < len(f.Keeps) && !f.Keeps[i] {
 				continue // its body takes nothing over
 			}
 			search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, Made: true}

@@ -167,6 +167,9 @@ func (c *checker) usedAfter(u *uses.Unit, v *types.Var, call ast.Node, except *a
 func (c *checker) deferHas(u *uses.Unit, call *ast.CallExpr, v *types.Var) bool {
 	isPointer := func(e ast.Expr) bool {
 		t := c.pkg.Info.TypeOf(e)
+		if t == nil {
+			return false
+		}
 		_, ok := t.Underlying().(*types.Pointer)
 		return ok
 	}
