@@ -163,7 +163,7 @@ func (p *Package) Points(v types.Object) bool {
 
 // readC collects the names of C types, and what the comments above import "C" define.
 func (p *Package) readC() {
-	p.ctypes, p.cfrees, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
+	p.ctypes, p.cnames, p.cused = map[string]bool{}, map[string]bool{}, map[string]ctext.Func{}
 	p.ctext = &ctext.Functions{Ends: frees, Takes: takesOver, Gives: given}
 	for _, f := range p.Files {
 		if !importsC(f) {
@@ -204,7 +204,7 @@ func (p *Package) readC() {
 			}
 			return true
 		})
-		p.readPreamble(Preamble(f))
+		p.ctext.Add(Preamble(f), false)
 	}
 }
 
@@ -259,40 +259,6 @@ func (p *Package) typePosition(e ast.Expr) {
 	}
 }
 
-var (
-	cDefinition = regexp.MustCompile(`(?m)(\w+)\s*\(([^()]*(?:\([^()]*\)[^()]*)*)\)\s*\{`)
-	cFrees      = regexp.MustCompile(`\b\w*[fF]ree\w*\s*\(|\bfree\b`)
-	cName       = regexp.MustCompile(`\w+$`)
-)
-
-// readPreamble looks for the functions that the comment above import "C" defines.
-func (p *Package) readPreamble(text string) {
-	p.ctext.Add(text, false)
-	for _, m := range cDefinition.FindAllStringSubmatchIndex(text, -1) {
-		if name := text[m[2]:m[3]]; freesParam(block(text[m[1]-1:]), text[m[4]:m[5]]) {
-			p.cfrees[name] = true
-		}
-	}
-}
-
-// freesParam reports whether the body of a function has a call of a function that frees, with a
-// parameter in it, or passes free on. Above import "C" functions are short.
-func freesParam(body, params string) bool {
-	for param := range strings.SplitSeq(params, ",") {
-		name := cName.FindString(strings.TrimRight(param, " \t\n[]"))
-		if name == "" {
-			continue
-		}
-		for _, m := range cFrees.FindAllStringIndex(body, -1) {
-			args, _, _ := strings.Cut(body[m[1]:], ";")
-			if !strings.HasSuffix(body[m[0]:m[1]], "(") || regexp.MustCompile(`\b`+name+`\b`).MatchString(args) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // maxFile is the size of the largest file in C that is read. An amalgamation is larger.
 const maxFile = 1 << 20
 
@@ -320,44 +286,28 @@ func (p *Package) readFile(name string, plus bool, read func(string) ([]byte, er
 	}
 }
 
-// block returns the text up to the brace that closes the first one.
-func block(text string) string {
-	depth := 0
-	for i, c := range text {
-		switch c {
-		case '{':
-			depth++
-		case '}':
-			if depth--; depth == 0 {
-				return text[:i]
-			}
-		}
-	}
-	return text
-}
-
 var (
 	freeing    = regexp.MustCompile(`(?i)(free|realloc|dealloc|destroy|dispose|_take|take_|takes|adopt|steal|static_str|directly$|^set_?(string|array)s?$)`)
 	notFreeing = regexp.MustCompile(`(?i)free(type|ze|nect|dom)`)
-	taking     = regexp.MustCompile(`^(JS_(Set|Define)(Property|ClassProto)\w*|Py(Tuple|List)_SetItem|PyModule_AddObject|cJSON_AddItem\w+|json_object_(object|array)_add|json_(object_set|array_(append|set|insert))_new|gsk_debug_node_new)$`)
 	releasing  = regexp.MustCompile(`(?i)(free|destroy|delete|dispose|release|unref|finali[sz]e|dealloc|drop|cleanup|close|unset|^(mp[zqf]|mpfr|mpc)_clear|_del$|_fini$|_term$|shutdown|deinit|uninit|disconnect|teardown|(txn|trans)\w*_?(commit|abort|rollback)$)`)
 )
 
-// frees reports whether a function of C frees what it is given, or takes it over, as far as its name tells. taking has functions
-// whose documentation says so.
+// frees reports whether a function of C frees what it is given, or takes it over, as far as its name tells.
 func frees(name string) bool {
-	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || taking.MatchString(name) || rules().enders[name]
+	return freeing.MatchString(notFreeing.ReplaceAllString(name, "")) || rules().enders[name]
 }
 
 // Frees reports whether the C function of that name frees the memory that it is given, or takes
 // it over, as far as its name or its definition tell.
-func (p *Package) Frees(name string) bool { return frees(name) || p.cfrees[name] }
+func (p *Package) Frees(name string) bool {
+	return frees(name) || slices.Contains(p.cused[name].Frees, true)
+}
 
 // FreesArg reports whether the C function of that name frees the argument with an index, as far as its name or its
 // definition tell.
 func (p *Package) FreesArg(name string, index int) bool {
 	f := p.cused[name]
-	return p.Frees(name) || index < len(f.Frees) && f.Frees[index] || p.Declared(name).Takes(index)
+	return frees(name) || index < len(f.Frees) && f.Frees[index] || p.Declared(name).Takes(index)
 }
 
 // KeepsArg reports whether the definition of the C function of that name stores the argument where others find it, or a comment
@@ -385,7 +335,7 @@ func (p *Package) Defined(name string) (f ctext.Func, ok bool) {
 // Releases reports whether the C function of that name releases the object that it is given, as
 // far as its name or its definition tell.
 func (p *Package) Releases(name string) bool {
-	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.cfrees[name] || p.Ends(name) || slices.Contains(p.cused[name].Frees, true)
+	return releasing.MatchString(notFreeing.ReplaceAllString(name, "")) || p.Ends(name) || slices.Contains(p.cused[name].Frees, true)
 }
 
 // Allocates reports whether the result of the C function of that name must be freed with C.free.

@@ -41,7 +41,6 @@ type Package struct {
 
 	original *types.Package
 	ctypes   map[string]bool
-	cfrees   map[string]bool       // functions above import "C" that free something that they are given
 	cnames   map[string]bool       // what the package uses of C
 	cused    map[string]ctext.Func // functions that the package uses and defines
 	ctext    *ctext.Functions      // until the files are read
