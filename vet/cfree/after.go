@@ -228,6 +228,9 @@ func (c *checker) once(u *uses.Unit) (name string, field bool) {
 			for n := range ast.Preorder(s) {
 				if call, ok := n.(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" && u.Lit(call.Pos()) == nil {
 					n, e := c.ends(call)
+					if addr, ok := c.pkg.Bare(e).(*ast.UnaryExpr); ok && addr.Op == token.AND {
+						return "", false // which may clear it
+					}
 					if is := fieldOf(c.pkg, e) == types.Object(params[0]); n != "" && (is || c.pkg.Variable(e) == types.Object(params[0])) {
 						name, arg, field = n, c.pkg.Bare(e), is
 					}

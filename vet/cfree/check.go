@@ -239,6 +239,9 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 	if loop := u.Loop(use.Node); loop != nil && loop == u.Loop(a.call) {
 		search.Overwrites[use.Node] = true
 	}
+	if f, ok := c.pkg.Defined(c.pkg.C(a.call.Fun)); ok && f.Allocates {
+		search.Made = true // it may say by another argument that it has made nothing
+	}
 	err, of := u.LastResult(a.call)
 	if of > 1 {
 		search.Err = err
@@ -315,12 +318,16 @@ func (c *checker) onlyIfFailed(u *uses.Unit, fate uses.Fate, end *ast.ReturnStmt
 	}
 	for _, v := range fate.Vars {
 		for _, id := range u.Idents(v) {
-			call := c.outer(u, id)
+			e := ast.Expr(id)
+			if sel, ok := u.Parent(id).(*ast.SelectorExpr); ok && c.pkg.Func(sel) == nil {
+				e = sel // its pointer
+			}
+			call := c.outer(u, e)
 			if call == nil || c.pkg.C(call.Fun) == "" || c.pkg.Releases(c.pkg.C(call.Fun)) || c.forgets(u, call, true) && onlyReads.MatchString(c.pkg.C(call.Fun)) {
 				continue
 			}
 			f, _ := c.pkg.Defined(c.pkg.C(call.Fun))
-			if i := slices.Index(call.Args, c.pkg.Dressed(id)); 0 <= i && i < len(f.Keeps) && !f.Keeps[i] {
+			if i := slices.Index(call.Args, c.pkg.Dressed(e)); 0 <= i && i < len(f.Keeps) && !f.Keeps[i] && !f.Passes[i] {
 				continue // its body takes nothing over
 			}
 			search := uses.Search{From: call, Stop: map[ast.Node]bool{}, Nil: map[types.Object]bool{v: true}, Made: true}

@@ -16,7 +16,7 @@ import (
 )
 
 // makesObject matches the names of functions of C whose result somebody has to release.
-var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|start|connect|begin|prepare)`)
+var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|decode|start|connect|begin|prepare)`)
 
 // gets matches the names of functions of C that give what belongs to something else, perhaps.
 var gets = regexp.MustCompile(`(^|_)[gG]et|[a-zA-Z]Get[A-Z]`)
@@ -135,7 +135,7 @@ func (c *checker) noteChild(call *ast.CallExpr, field *types.Var) {
 
 // checkObject looks for a return at which what a variable has got from a call is lost, by its address in the argument at, from 1 on.
 func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v types.Object, at int) {
-	if !u.Local(v) || name == "cgo.NewHandle" && c.given {
+	if !u.Local(v) || name == "cgo.NewHandle" && c.given || c.pkg.IsNumber(v) {
 		return
 	}
 	values := slices.DeleteFunc(slices.Clone(c.pkg.Values(v)), func(e ast.Expr) bool { return types.ExprString(e) == "nil" })
@@ -209,8 +209,17 @@ func (c *checker) checkObject(u *uses.Unit, call *ast.CallExpr, name string, v t
 		return
 	}
 	ret, ok := end.(*ast.ReturnStmt)
-	sure := (rule != nil || makesObject.MatchString(by)) && freed && isC
-	if !ok || c.failed(u, ret, v) || !sure && !(c.fails(u, ret) && (late || rule != nil)) {
+	if !ok || c.failed(u, ret, v) {
+		return
+	}
+	switch fails := c.fails(u, ret); {
+	case isC && rule == nil: // only its name says that the function makes something
+		ok = freed && fails && makesObject.MatchString(by)
+	case rule != nil && freed:
+	default:
+		ok = fails && (late || rule != nil)
+	}
+	if !ok {
 		return
 	}
 	c.lostAt(call, ret, "object", what, "")

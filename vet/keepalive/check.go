@@ -8,6 +8,7 @@ import (
 	"go/types"
 	"regexp"
 	"slices"
+	"strings"
 
 	"golang.org/x/tools/go/analysis"
 
@@ -112,7 +113,7 @@ func (c *checker) cleared(u *uses.Unit, arg ast.Expr, o *owned, call *ast.CallEx
 // dies reports whether nothing uses a variable behind a call, as the kind of the variable, or the
 // empty string.
 func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
-	if c.isOfOuter(call, v) || c.isBefore(u, v, call) {
+	if c.immortal[source.TypeName(v.Type())] || c.isOfOuter(call, v) || c.isBefore(u, v, call) {
 		return ""
 	}
 	kind, index := "local", slices.Index(u.Params(), v)
@@ -126,6 +127,9 @@ func (c *checker) dies(u *uses.Unit, v *types.Var, call *ast.CallExpr) string {
 			return ""
 		}
 		return "captured"
+	}
+	if _, copied := v.Type().Underlying().(*types.Struct); copied && kind == "local" {
+		return "" // the owner is another one
 	}
 	if c.usedAfter(u, v, call, nil) || c.stored(u, v) || c.handedOn(call, v) {
 		return ""
@@ -198,7 +202,7 @@ func (c *checker) deferHas(u *uses.Unit, call *ast.CallExpr, v *types.Var) bool 
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Mentions(sel, v) {
 		f := c.pkg.Callee(call)
 		switch {
-		case f == nil:
+		case f == nil, strings.HasSuffix(f.Name(), "Unlock") && c.locks[source.TypeName(v.Type())]:
 			return true
 		case isPointer(sel.X) || !isPointerTo(f):
 			if has(sel.X) {
@@ -240,6 +244,10 @@ func (c *checker) stored(u *uses.Unit, v *types.Var) bool {
 			case *ast.Ident:
 				found = fun.Name == "append"
 			case *ast.SelectorExpr:
+				if f, _ := c.pkg.Info.Uses[fun.Sel].(*types.Func); f != nil && f.Signature().Recv() != nil && types.IsInterface(f.Signature().Recv().Type()) {
+					found = slices.Contains(p.Args, ast.Expr(id)) // it may store it
+					break
+				}
 				found = fun.Sel.Name == "SetFinalizer" && len(p.Args) == 2 && types.ExprString(p.Args[1]) == "nil"
 			}
 		}

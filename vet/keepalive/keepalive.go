@@ -68,6 +68,8 @@ type checker struct {
 	units     []*uses.Unit
 	owners    map[*types.TypeName]bool
 	cleanups  map[*types.TypeName]bool // owners with cleanups, which have a copy of the pointer
+	immortal  map[*types.TypeName]bool // what the package keeps, or a finalizer that never runs
+	locks     map[*types.TypeName]bool // owners whose finalizers wait for a lock
 	whole     map[*types.TypeName]bool // owners none of whose finalizers is that of a part of another object
 	accessors map[*types.Func]bool
 	pointers  map[*types.Var]bool // fields that are pointers of C
@@ -93,7 +95,7 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	}
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
-		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, whole: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{}, spared: map[types.Object]bool{},
+		owners: map[*types.TypeName]bool{}, cleanups: map[*types.TypeName]bool{}, immortal: map[*types.TypeName]bool{}, locks: map[*types.TypeName]bool{}, whole: map[*types.TypeName]bool{}, accessors: map[*types.Func]bool{}, pointers: map[*types.Var]bool{}, handles: map[*types.Var]bool{}, spared: map[types.Object]bool{},
 		callers: map[*types.Func][]site{}, values: map[*types.Func]bool{}, finals: map[*types.Func]bool{}, finalLits: map[ast.Node]bool{},
 	}
 	c.findFields()
@@ -124,8 +126,9 @@ func (c *checker) findFields() {
 			pointer, parent := false, false
 			for _, field := range st.Fields.List {
 				pointer = pointer || c.pkg.IsPointer(field.Type)
+				_, isBasic := c.pkg.Info.TypeOf(field.Type).(*types.Basic)
 				for _, name := range field.Names {
-					parent = parent || strings.Contains(strings.ToLower(name.Name), "owner")
+					parent = parent || strings.Contains(strings.ToLower(name.Name), "owner") && !isBasic
 				}
 				if c.pkg.IsPointer(field.Type) {
 					for _, name := range field.Names {
@@ -163,7 +166,8 @@ func (c *checker) findOwners() {
 		}
 		if lit, ok := ast.Unparen(call.Func).(*ast.FuncLit); ok {
 			if v := c.pkg.ObjectOf(call.Ptr); v != nil && call.Unit.Mentions(lit, v) {
-				continue // it never runs
+				c.immortal[source.TypeName(v.Type())] = true // it never runs
+				continue
 			}
 			c.finalLits[lit] = true
 			ast.Inspect(lit, func(n ast.Node) bool {
@@ -175,7 +179,12 @@ func (c *checker) findOwners() {
 				return true
 			})
 		}
-		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil && name.Pkg() == c.pkg.Types && !call.OfCopy() && !c.isKept(call) {
+		if name := source.TypeName(c.pkg.Info.TypeOf(call.Ptr)); name != nil && name.Pkg() == c.pkg.Types && !call.OfCopy() {
+			if c.isKept(call) {
+				c.immortal[name] = true
+				continue
+			}
+			c.locks[name] = c.locks[name] || c.takesLock(call)
 			c.whole[name] = (c.whole[name] || !c.owners[name]) && c.isWhole(call)
 			c.owners[name] = true
 			if call.Arg != nil {
@@ -257,6 +266,19 @@ func (c *checker) isKept(call register.Call) (kept bool) {
 	return kept
 }
 
+// takesLock reports whether a finalizer or a cleanup takes a lock before it frees.
+func (c *checker) takesLock(call register.Call) (locks bool) {
+	for _, u := range c.units {
+		if u.Node == c.pkg.Literal(call.Func) || u.Obj != nil && u.Obj == c.pkg.Func(call.Func) {
+			u.Own(func(n ast.Node) {
+				sel, ok := n.(*ast.SelectorExpr)
+				locks = locks || ok && sel.Sel.Name == "Lock"
+			})
+		}
+	}
+	return locks
+}
+
 // findSecond finds the functions that a finalizer hands on, such as to a queue, and that nothing else names: they are parts of it.
 func (c *checker) findSecond(final *types.Func) {
 	for _, u := range c.units {
@@ -291,6 +313,9 @@ func (c *checker) finalFields(call register.Call) map[types.Object]bool {
 			continue
 		}
 		params := u.Params()
+		if sel, ok := ast.Unparen(call.Func).(*ast.SelectorExpr); ok && len(params) == 2 && !c.pkg.Info.Types[sel.X].IsType() {
+			params = params[1:] // a method of something else
+		}
 		if len(params) != 1 || params[0] == nil {
 			return nil
 		}

@@ -76,6 +76,11 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 		}
 	}
 	for _, call := range calls {
+		if values := pkg.Values(pkg.ObjectOf(call.Ptr)); len(values) == 1 {
+			if _, of := pkg.Result(values[0]); of != "" {
+				continue // memory of C, for which SetFinalizer ends the program
+			}
+		}
 		name := ""
 		if lit := pkg.Literal(call.Func); lit != nil {
 			name = c.body(lit.Body)

@@ -20,6 +20,7 @@ type Func struct {
 	// result points. It takes one over that it passes on together with free itself.
 	Frees, Keeps, Returns, Takes []bool
 	Outside                      []bool // it keeps the parameter in a variable outside of it
+	Passes                       []bool // it passes the parameter to a function that may keep it, for all that is known
 	Makes                        []bool // it puts memory that it has allocated where the parameter points to, and nothing else
 	Calls                        bool   // something other than what allocates
 	News                         bool   // it returns what new of C++ has made
@@ -100,9 +101,9 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		b.name = name
 		fn := Func{Allocates: b.allocates(d)}
 		for _, p := range parameters(d.params) {
-			frees, keeps, returns, takes := b.fate(p)
-			_, outside := b.stored(b.same(p))
-			fn.Outside, fn.Makes = append(fn.Outside, outside), append(fn.Makes, b.makes(p))
+			frees, keeps, returns, takes, passes := b.fate(p)
+			_, outside := b.stored(b.same(p), "")
+			fn.Outside, fn.Passes, fn.Makes = append(fn.Outside, outside), append(fn.Passes, passes), append(fn.Makes, b.makes(p))
 			fn.Frees, fn.Keeps, fn.Returns, fn.Takes = append(fn.Frees, frees), append(fn.Keeps, keeps), append(fn.Returns, returns), append(fn.Takes, takes)
 		}
 		for i := range b.tokens {
@@ -117,7 +118,7 @@ func (f *Functions) at(name string, depth int) (all Func, ok bool) {
 		all.Allocates, all.Calls, all.News = all.Allocates && fn.Allocates, all.Calls || fn.Calls, all.News || fn.News
 		all.Frees, all.Keeps = either(all.Frees, fn.Frees), either(all.Keeps, fn.Keeps)
 		all.Returns, all.Takes = either(all.Returns, fn.Returns), either(all.Takes, fn.Takes)
-		all.Outside, all.Makes = either(all.Outside, fn.Outside), both(all.Makes, fn.Makes)
+		all.Outside, all.Passes, all.Makes = either(all.Outside, fn.Outside), either(all.Passes, fn.Passes), both(all.Makes, fn.Makes)
 	}
 	f.done[depthOf{name, depth}] = all
 	return all, true

@@ -37,6 +37,13 @@ func TestFunc(t *testing.T) {
 		{`struct s *f(int n) { struct s *p = malloc(9), *q; q = p; all[0] = q; return p; }`, ""},
 		{`char *f(char *s) { return rewrite(strdup(s)); }`, ""},
 
+		{`int f(char **out, int n) { char *p = malloc(n); if (!p) return -1; *out = p; return 0; }`, "makes 0"},
+		{`int f(const char *s, char **err) { if (*s) return 0; *err = strdup("empty"); return -1; }`, "makes 1"},
+		{`int f(char **out, int n) { *out = NULL; if (n) *out = malloc(n); return 0; }`, "makes 0"},
+		{`int f(char **out, int n) { *out = n ? malloc(n) : "none"; return 0; }`, ""},
+		{`int f(char **out) { *out = "a"; if (all) *out = strdup(all); return 0; }`, ""},
+		{`void g(void *p, char *s) { take(p, s); } void f(void *p, char *s) { g(p, s); }`, "keeps 1 takes 1"},
+
 		{`void f(struct buf *b) { if (!b) return; free(b->data); free(b); }`, "frees 0"},
 		{`void f(int n, char **list) { for (int i = 0; i < n; i++) free(list[i]); free((void *)list); }`, "frees 1"},
 		{`void g(char *s) { free(s); } void f(int n, char *s) { g(s); }`, "frees 1"},
@@ -62,6 +69,7 @@ func TestFunc(t *testing.T) {
 	} {
 		var functions Functions
 		functions.Ends = func(name string) bool { return strings.Contains(name, "free") || strings.Contains(name, "destroy") }
+		functions.Takes = func(name string, arg int) bool { return name == "take" && arg == 1 }
 		functions.Add(test.text, false)
 		fn, ok := functions.Func("f")
 		if !ok {
@@ -92,6 +100,12 @@ func say(fn Func) string {
 		}
 		if fn.Returns[i] {
 			list = append(list, fmt.Sprint("returns ", i))
+		}
+		if fn.Takes[i] {
+			list = append(list, fmt.Sprint("takes ", i))
+		}
+		if fn.Makes[i] {
+			list = append(list, fmt.Sprint("makes ", i))
 		}
 	}
 	return strings.Join(list, " ")

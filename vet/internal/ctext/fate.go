@@ -7,13 +7,13 @@ import (
 )
 
 // stored reports whether a value with one of the names is put where others find it when the function has returned, and whether that is
-// a variable outside of it, or what one points to.
-func (b *body) stored(names []string) (kept, outside bool) {
+// a variable outside of it, or what one points to. What the parameter but points to does not count.
+func (b *body) stored(names []string, but string) (kept, outside bool) {
 	if b.plus {
 		return false, false // the field may be a string, which has a copy
 	}
 	for _, a := range b.assignments() {
-		if len(a.value) != 1 || !slices.Contains(names, a.value[0]) || len(a.to) == 0 {
+		if len(a.value) != 1 || !slices.Contains(names, a.value[0]) || len(a.to) == 0 || slices.Equal(a.to, []string{"*", but}) {
 			continue
 		}
 		v := root(a.to)
@@ -38,13 +38,14 @@ func (b *body) assigned(name string) bool {
 
 var (
 	freeing = regexp.MustCompile(`(?i)free`)
+	reads   = regexp.MustCompile(`^(str(n?dup|n?len|n?cmp|n?casecmp|n?cpy|n?cat|chr|rchr|str|to\w+)|mem(cpy|move|cmp|set|chr)|ato[ifl]+|[sf]?n?printf|f?puts|fopen|open|stat|access|unlink)$`)
 	lists   = regexp.MustCompile(`(?i)(add|insert|append|push|register|queue|attach|put|link)`)
 )
 
 // fate says what becomes of a parameter.
-func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
+func (b *body) fate(name string) (frees, keeps, returns, takes, passes bool) {
 	if name == "" || b.assigned(name) {
-		return false, false, false, false
+		return false, false, false, false, false
 	}
 	names := b.same(name)
 	is := func(e []string) bool { return len(e) == 1 && slices.Contains(names, e[0]) }
@@ -77,8 +78,10 @@ func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 			fn, known := b.Functions.at(c.name, b.depth-1)
 			if known && arg < len(fn.Frees) {
 				frees, keeps, takes = frees || fn.Frees[arg], keeps || fn.Keeps[arg], takes || fn.Takes[arg]
+				passes = passes || fn.Passes[arg]
 			} else if !known {
 				frees, takes = frees || b.Ends(c.name), takes || b.Takes != nil && b.Takes(c.name, arg)
+				passes = passes || !reads.MatchString(c.name)
 			}
 			for other, e := range c.args { // set(x, s, free)
 				takes = takes || arg > 0 && other > arg && slices.Equal(e, []string{"free"})
@@ -86,8 +89,18 @@ func (b *body) fate(name string) (frees, keeps, returns, takes bool) {
 			}
 		}
 	}
-	kept, _ := b.stored(names)
-	return frees, keeps || kept || takes, returns, takes
+	kept, _ := b.stored(names, "")
+	return frees, keeps || kept || takes, returns, takes, passes
+}
+
+// returned reports whether a body returns a variable.
+func (b *body) returned(v string) bool {
+	for i, t := range b.tokens {
+		if t == "return" && b.at(i+1) == v && b.at(i+2) == ";" {
+			return true
+		}
+	}
+	return false
 }
 
 // makes reports whether a body puts nothing but NULL and memory that it has allocated where a parameter points to.
@@ -95,7 +108,7 @@ func (b *body) makes(name string) (found bool) {
 	for _, a := range b.assignments() {
 		switch {
 		case !slices.Equal(a.to, []string{"*", name}) || isNull(a.value):
-		case !b.allocation(a.value) && !(len(a.value) == 1 && b.fresh(a.value[0])):
+		case !b.allocation(a.value) && !(len(a.value) == 1 && b.fresh(a.value[0], name) && !b.returned(a.value[0])):
 			return false
 		default:
 			found = true
@@ -155,7 +168,7 @@ func (b *body) allocates(d definition) bool {
 		for _, e := range list {
 			switch e := plain(e); {
 			case isNull(e):
-			case b.allocation(e), len(e) == 1 && b.fresh(e[0]):
+			case b.allocation(e), len(e) == 1 && b.fresh(e[0], ""):
 				found = true
 			default:
 				return false
@@ -165,8 +178,8 @@ func (b *body) allocates(d definition) bool {
 	return found
 }
 
-// fresh reports whether a variable has nothing but memory that the body has allocated and not given away.
-func (b *body) fresh(v string) bool {
+// fresh reports whether a variable has nothing but memory that the body has allocated and not given away, but for what a parameter points to.
+func (b *body) fresh(v, but string) bool {
 	if !b.declares(v, false) {
 		return false
 	}
@@ -182,7 +195,7 @@ func (b *body) fresh(v string) bool {
 		}
 	}
 	names := b.same(v)
-	if kept, _ := b.stored(names); kept {
+	if kept, _ := b.stored(names, but); kept {
 		return false
 	}
 	for i := range b.tokens {

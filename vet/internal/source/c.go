@@ -148,6 +148,16 @@ func (p *Package) IsStar(v types.Object) bool {
 	return ok
 }
 
+// IsNumber reports whether a variable is declared as a number of C.
+func (p *Package) IsNumber(v types.Object) bool {
+	p.once.Do(p.index)
+	e, ok := p.declaredAs[v].(*ast.SelectorExpr)
+	return ok && numeric.MatchString(p.C(e))
+}
+
+// numeric matches the names of types of numbers.
+var numeric = regexp.MustCompile(`^(enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|(\w+_)?[uU]?int(8|16|32|64)(_t)?|s?size_t|time_t|off_t)$`)
+
 // Points reports whether a variable or a field may have a pointer to C memory.
 func (p *Package) Points(v types.Object) bool {
 	p.once.Do(p.index)

@@ -193,6 +193,9 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 		case token.LOR:
 			x, y := u.impossible(c.X, value, s, err, known), u.impossible(c.Y, value, s, err, known)
 			return !value && (x || y) || x && y
+		case token.GTR: // the length of what C has made
+			sel, ok := u.Bare(c.X).(*ast.SelectorExpr)
+			return ok && isZero(c.Y) && !value && s.Nil[u.ObjectOf(sel.X)]
 		case token.EQL, token.NEQ:
 			x, y := c.X, c.Y
 			if isNil(x) {

@@ -22,6 +22,15 @@ box *box_of(void *definition);
 void free_data(void *data);
 unsigned intern_static_string(const char *text);
 box *gsk_debug_node_new(box *child, char *text);
+static int on_done(int stream, void *data) { return when_done(stream, done, data); }
+static int only_look(void *data, int n) { return ((char *)data)[n]; }
+static char *make_list(int *n) {
+	if (*n == 0) {
+		*n = -1;
+		return NULL;
+	}
+	return strdup("list");
+}
 typedef struct GKeyFile GKeyFile;
 char **g_key_file_get_groups(GKeyFile *file, size_t *n);
 void g_free(void *p);
@@ -414,4 +423,40 @@ func walkLost(n C.size_t) (sum C.char) {
 	}
 	C.free(unsafe.Pointer(p))
 	return sum
+}
+
+// What a callback frees, unless C has refused it.
+type userData struct{ p unsafe.Pointer }
+
+func newUserData() *userData { return &userData{C.malloc(8)} } // want newUserData:"results"
+
+func (u *userData) free() { C.free(u.p) }
+
+func onDone(stream C.int) bool {
+	u := newUserData()
+	if C.on_done(stream, u.p) != 0 {
+		u.free()
+		return false
+	}
+	return true
+}
+
+func onlyPlayed(n C.int) bool {
+	u := newUserData() // want `the result of newUserData is not freed on the way to the return`
+	if C.only_look(u.p, n) != 0 {
+		u.free()
+		return false
+	}
+	return true
+}
+
+// C says by another argument that it has made nothing.
+func counted() (string, bool) {
+	var n C.int
+	p := C.make_list(&n)
+	if n < 0 {
+		return "", false
+	}
+	defer C.free(unsafe.Pointer(p))
+	return C.GoString(p), true
 }

@@ -5,7 +5,7 @@ package twice
 #include <stdlib.h>
 typedef struct node node;
 static void node_free(node *n) { free(n); }
-node *node_new(void);
+node *node_new(void); static void node_delete(node **n) { free(*n); *n = NULL; }
 void node_unref(node *n); int delete(const char *name);
 int set_text(node *n, char *text, int flags); // If NODE_NO_COPY is set, text will be freed on error.
 */
@@ -231,4 +231,15 @@ func byFlag(n *C.node, s string) {
 	c := C.CString(s)
 	defer C.free(unsafe.Pointer(c))
 	C.set_text(n, c, 0)
+}
+
+// A function of C that gets the address of the pointer may clear it.
+
+type clearing struct{ n *C.node }
+
+func (h *clearing) close() { C.node_delete(&h.n) }
+
+func clearedTwice(h *clearing) {
+	h.close()
+	h.close()
 }

@@ -254,3 +254,89 @@ func (l *Locked) deferredWhole() C.int {
 func hold(*Locked) {}
 
 func (w *Whole) touch() {}
+
+// A lock that the finalizer waits for.
+
+type Waiting struct { // want Waiting:"owner"
+	p  *C.shrub
+	of *forest
+}
+
+type forest struct{ mu sync.Mutex }
+
+func (f *forest) drop(p *C.shrub) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	C.shrub_free(p)
+}
+
+func NewWaiting(f *forest) *Waiting {
+	w := &Waiting{C.shrub_new(), f}
+	runtime.AddCleanup(w, f.drop, w.p)
+	return w
+}
+
+func (w *Waiting) len() C.int {
+	w.of.mu.Lock()
+	defer w.of.mu.Unlock()
+	return C.shrub_len(w.p)
+}
+
+func (w *Waiting) unlocked() C.int {
+	return C.shrub_len(w.p) // want `w may be collected while C.shrub_len`
+}
+
+// What is true or false owns nothing, and a copy is not the owner.
+
+type View struct {
+	p     *C.shrub
+	owner bool
+}
+
+func (v *View) len() C.int { return C.shrub_len(v.p) }
+
+func copied(list []any) C.int {
+	s, ok := list[0].(Shrub)
+	if !ok {
+		return 0
+	}
+	return C.shrub_len(s.p)
+}
+
+func notCopied(list []any) C.int {
+	s, ok := list[0].(*Shrub)
+	if !ok {
+		return 0
+	}
+	return C.shrub_len(s.p) // want `s may be collected while C.shrub_len`
+}
+
+// A finalizer that is a method of something else looks at other fields.
+
+type Class struct{ p, other *C.shrub } // want Class:"owner"
+
+func (f *forest) destroy(c *Class) { C.shrub_free(c.other) }
+
+func NewClass(f *forest) *Class {
+	c := &Class{C.shrub_new(), C.shrub_new()}
+	runtime.SetFinalizer(c, f.destroy)
+	return c
+}
+
+func (c *Class) len() C.int { return C.shrub_len(c.p) }
+
+func (c *Class) otherLen() C.int { return C.shrub_len(c.other) } // want `c may be collected while C.shrub_len`
+
+// A method of an interface may store it.
+
+type keeper interface{ keep(s *Shrub) }
+
+func kept(k keeper, s *Shrub) (C.int, keeper) {
+	k.keep(s)
+	return C.shrub_len(s.p), k
+}
+
+func (i *Immortal) of(s *Shrub) C.int {
+	C.shrub_len(i.p)
+	return C.shrub_len(s.p) // want `s may be collected while C.shrub_len`
+}
