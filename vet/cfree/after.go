@@ -88,6 +88,9 @@ func (c *checker) reportTwice(first, second release) {
 // follows reports whether there is a way from one release to another by the same function on which nothing writes to the
 // variable. Two functions may have two tasks: C.mutex_destroy(m) and C.free(m), or C.free(name) and C.file_delete(name).
 func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node) bool {
+	if over := first.over || second.over; over && !first.said && !second.said && !c.endsBy(u, first, second) {
+		return false
+	}
 	if first.name != second.name && first.name != "realloc" && !first.over && !second.over || first.over && second.over ||
 		(first.said || second.said) && (c.pkg.Ends(first.name) || c.pkg.Ends(second.name)) && first.name != "free" && second.name != "free" {
 		return false // what a library says of its objects is more than a comment
@@ -117,6 +120,19 @@ func (c *checker) follows(u *uses.Unit, first, second release, writes []ast.Node
 		}
 	}
 	return u.Find(search) == second.at
+}
+
+// again matches the names of functions of C behind which an object that was taken over may be released once more.
+var again = regexp.MustCompile(`(?i)(ref|unlink|detach|remove|pop|dup|copy)`)
+
+// endsBy reports whether a defer releases what a library takes over, which nothing else makes good: no other reference, and no function that
+// takes it out again.
+func (c *checker) endsBy(u *uses.Unit, first, second release) bool {
+	_, deferred := first.at.(*ast.DeferStmt)
+	return deferred && !slices.ContainsFunc(u.Idents(first.v), func(id *ast.Ident) bool {
+		call := c.outer(u, id)
+		return call != nil && call != first.call && again.MatchString(c.pkg.C(call.Fun))
+	})
 }
 
 // releasesIn returns the calls of a unit that free a local variable or a parameter: those that happen in the

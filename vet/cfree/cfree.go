@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"regexp"
 	"slices"
 
 	"golang.org/x/tools/go/analysis"
@@ -70,6 +71,7 @@ type checker struct {
 	named    map[*types.Func][]ast.Expr
 	releases map[*types.Func]bool
 	objects  map[*types.TypeName]bool
+	released map[*types.Var]bool // fields that methods release
 
 	newNames map[*uses.Unit]map[string]bool // of variables that fixes declare
 }
@@ -87,12 +89,12 @@ func run(pass *analysis.Pass, pkg *source.Package) {
 	c := &checker{
 		Pass: pass, pkg: pkg, units: uses.Units(pkg),
 		byFunc: map[*types.Func]*uses.Unit{}, params: map[param]uses.Role{}, results: map[*types.Func][]int{}, beside: map[*types.Func][]int{}, lists: map[*types.Func][]int{}, library: map[*types.Func][]int{},
-		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{},
+		releases: map[*types.Func]bool{}, objects: map[*types.TypeName]bool{}, released: map[*types.Var]bool{},
 		gets: map[types.Object][]*ast.CallExpr{}, childOf: map[*types.Var]birth{},
 		newNames: map[*uses.Unit]map[string]bool{},
 	}
 	for _, u := range c.units {
-		u.Owns = c.isObject
+		u.Owns, u.Releasable = c.isObject, func(v *types.Var) bool { return v.Pkg() != pkg.Types || c.released[v] }
 		if u.Obj != nil {
 			c.byFunc[u.Obj] = u
 		}
@@ -339,7 +341,29 @@ func (c *checker) calls(u *uses.Unit, call *ast.CallExpr, f *types.Func, arg int
 	if sig.Recv() != nil {
 		arg++
 	}
-	return c.roleOf(f, arg, inner)
+	role := c.roleOf(f, arg, inner)
+	if _, deferred := u.Parent(call).(*ast.DeferStmt); deferred && role == uses.Looks && len(call.Args) == 1 && c.endsInC(f) {
+		return uses.Frees // defer PutContainer(c), whatever its name
+	}
+	return role
+}
+
+// unlocks matches the names of functions that are deferred with an object, and release nothing.
+var unlocks = regexp.MustCompile(`(?i)(unlock|print|log|show|dump|stop|end|leave|exit|restore)`)
+
+// endsInC reports whether a function of the package gives a field of its only parameter, an object, to a function of C.
+func (c *checker) endsInC(f *types.Func) bool {
+	u := c.byFunc[f]
+	if u == nil || unlocks.MatchString(f.Name()) {
+		return false
+	}
+	params, found := u.Params(), false
+	u.Own(func(n ast.Node) {
+		if call, ok := n.(*ast.CallExpr); ok && c.pkg.C(call.Fun) != "" && !unlocks.MatchString(c.pkg.C(call.Fun)) {
+			found = found || len(params) == 1 && params[0] != nil && c.isObject(params[0].Type()) && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return fieldOf(c.pkg, arg) == types.Object(params[0]) })
+		}
+	})
+	return found
 }
 
 func (c *checker) roleOf(f *types.Func, index int, inner bool) uses.Role {

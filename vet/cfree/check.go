@@ -25,6 +25,12 @@ func (c *checker) check(u *uses.Unit, a allocation) {
 		return // checkObjects looks at it, or C may have it
 	}
 	if a.out != nil {
+		if slices.ContainsFunc(u.Idents(a.out), func(id *ast.Ident) bool { // another function gets its address
+			addr, ok := u.Parent(id).(*ast.UnaryExpr)
+			return ok && addr.Op == token.AND && !u.Within(addr, a.call)
+		}) {
+			return
+		}
 		if fate := u.Fate(a.out, false, c.calls); !fate.Has(uses.Frees, uses.Keeps, uses.Leaves) && !u.IsResult(a.out) {
 			c.report(a, "never", "what %s gives "+a.out.Name()+" is never freed", nil)
 		}
@@ -275,7 +281,7 @@ func (c *checker) checkVar(u *uses.Unit, a allocation, use uses.Use, fate uses.F
 			c.lostAt(a.call, end, "path", "the result of "+a.name, ": it panics, and recovers")
 		}
 	default:
-		if len(fate.Vars) > 1 {
+		if len(fate.Vars) > 1 && freed {
 			return // another variable has it
 		}
 		if !freed {
@@ -303,10 +309,14 @@ func (c *checker) byAddress(call *ast.CallExpr) bool {
 	return !isPtr
 }
 
-// notNil notes that the variables which have a value are not nil in a search, but for those that get others as well, as in a loop over a list.
+// notNil notes that the variables which have a value are not nil in a search: those that get others as well, as in a loop over a list,
+// until they do.
 func (c *checker) notNil(s *uses.Search, fate uses.Fate) {
 	for i, v := range fate.Vars {
-		s.Nil[v] = s.Nil[v] || i == 0 || len(c.pkg.Values(v)) == 1
+		s.Nil[v] = true
+		if i > 0 && len(c.pkg.Values(v)) > 1 {
+			s.Walks = append(s.Walks, v)
+		}
 	}
 }
 

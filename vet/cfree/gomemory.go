@@ -222,7 +222,7 @@ func (c *checker) goMemory(u *uses.Unit, e ast.Expr) *types.Var {
 	for {
 		e = c.pkg.Bare(e)
 		call, ok := e.(*ast.CallExpr)
-		if !ok || !c.pkg.Unsafe(call) {
+		if !ok || !c.pkg.Unsafe(call) || len(call.Args) == 0 {
 			break
 		}
 		e, elem = call.Args[0], types.ExprString(call.Fun) == "unsafe.SliceData"
@@ -295,7 +295,7 @@ func (c *checker) inC(u *uses.Unit, e ast.Expr) bool {
 // stringData returns the text of a string of Go whose bytes an expression passes as a string of C, or "".
 func (c *checker) stringData(e ast.Expr) string {
 	call, ok := c.pkg.Bare(e).(*ast.CallExpr)
-	if !ok || types.ExprString(call.Fun) != "unsafe.StringData" || !c.pkg.Unsafe(call) {
+	if !ok || types.ExprString(call.Fun) != "unsafe.StringData" || !c.pkg.Unsafe(call) || len(call.Args) == 0 {
 		return ""
 	}
 	for _, value := range append(c.pkg.Values(c.pkg.ObjectOf(call.Args[0])), call.Args[0]) {

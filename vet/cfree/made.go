@@ -330,6 +330,9 @@ func (c *checker) fails(u *uses.Unit, ret *ast.ReturnStmt) bool {
 
 // returnsErrors reports whether the last result of a unit is an error.
 func (c *checker) returnsErrors(u *uses.Unit) bool {
+	if u.Type.Results == nil || len(u.Type.Results.List) == 0 {
+		return false
+	}
 	list := u.Type.Results.List
 	return types.Identical(c.pkg.Info.TypeOf(list[len(list)-1].Type), types.Universe.Lookup("error").Type())
 }
@@ -387,7 +390,6 @@ func (c *checker) failed(u *uses.Unit, ret ast.Node, v types.Object) bool {
 				if n.Op != token.LAND && n.Op != token.LOR && types.ExprString(n.Y) != "nil" { // the search knows nil
 					found = found || c.pkg.Variable(n.X) == v || c.pkg.Variable(n.Y) == v
 				}
-				found = found || n.Op == token.EQL && fieldOf(c.pkg, n.X) == v && c.isObject(v.Type()) // v.ptr == nil
 			case *ast.CallExpr:
 				name := c.pkg.C(n.Fun)
 				if f := c.pkg.Callee(n); f != nil {

@@ -61,12 +61,22 @@ func (c *checker) releasesReceiver(u *uses.Unit) bool {
 	found := false
 	ast.Inspect(u.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
-		if !ok || found {
-			return !found
+		if !ok {
+			return true
 		}
 		if name := c.pkg.C(call.Fun); name != "" && c.pkg.Releases(name) && !c.pkg.IsConversion(call) {
 			for _, arg := range call.Args {
-				found = found || fieldOf(c.pkg, arg) == params[0]
+				if fieldOf(c.pkg, arg) == params[0] {
+					found = true
+					ast.Inspect(arg, func(n ast.Node) bool {
+						if sel, ok := n.(*ast.SelectorExpr); ok {
+							if v, ok := c.pkg.Info.Uses[sel.Sel].(*types.Var); ok {
+								c.released[v.Origin()] = true
+							}
+						}
+						return true
+					})
+				}
 			}
 		}
 		if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && c.releases[c.pkg.Callee(call)] {
@@ -92,7 +102,7 @@ func fieldOf(p *source.Package, e ast.Expr) types.Object {
 }
 
 // lends matches the names of functions of C whose result belongs to something else.
-var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|current|(^|_)(set|add)_|^initscr$|_at$|_data$|_ref$|_key$|_value$|(^|_)(first|last|nth)$)`)
+var lends = regexp.MustCompile(`(?i)(borrow|peek|parent|(^|_)current|(^|_)(set|add)_|^initscr$|_at$|_data$|_ref$|_key$|_value$|(^|_)(first|last|nth)$)`)
 
 // owns matches the names of fields that say that an object has to be released.
 var owns = regexp.MustCompile(`(?i)own`)

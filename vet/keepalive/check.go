@@ -199,6 +199,9 @@ func (c *checker) deferHas(u *uses.Unit, call *ast.CallExpr, v *types.Var) bool 
 		}
 		return u.Mentions(e, v)
 	}
+	if !c.owner(v.Type()) {
+		return u.Mentions(call, v) // the owner is a part of it
+	}
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && u.Mentions(sel, v) {
 		f := c.pkg.Callee(call)
 		switch {
@@ -280,7 +283,7 @@ func (c *checker) isBefore(u *uses.Unit, v *types.Var, call *ast.CallExpr) bool 
 	registered := false
 	for _, r := range c.registers {
 		if r.Unit.Node == u.Node && c.pkg.ObjectOf(r.Ptr) == v {
-			if u.Leads(r.Call, nil, call) {
+			if u.Leads(r.Call, nil, call) || len(c.pkg.Given(v)) > 1 {
 				return false
 			}
 			registered = true
@@ -294,8 +297,14 @@ func (c *checker) isOfOuter(call *ast.CallExpr, v *types.Var) bool {
 	for n := c.pkg.Parent(call); ; n = c.pkg.Parent(n) {
 		switch outer := n.(type) {
 		case *ast.CallExpr:
-			sel, ok := ast.Unparen(outer.Fun).(*ast.SelectorExpr)
-			if ok && c.pkg.Callee(outer) != nil && c.pkg.ObjectOf(sel.X) == v || slices.ContainsFunc(outer.Args, func(e ast.Expr) bool { return c.pkg.ObjectOf(e) == v }) {
+			sel, _ := ast.Unparen(outer.Fun).(*ast.SelectorExpr)
+			f := c.pkg.Callee(outer)
+			for i, arg := range outer.Args {
+				if c.pkg.ObjectOf(arg) == v && c.usesParam(f, i, false) {
+					return true
+				}
+			}
+			if sel != nil && c.pkg.ObjectOf(sel.X) == v && f != nil && c.usesParam(f, 0, true) {
 				return true
 			}
 		case ast.Expr:
@@ -303,6 +312,22 @@ func (c *checker) isOfOuter(call *ast.CallExpr, v *types.Var) bool {
 			return false
 		}
 	}
+}
+
+// usesParam reports whether a function uses a parameter, or its receiver: otherwise the compiler may drop it. Of other packages that is not
+// known, and they do.
+func (c *checker) usesParam(f *types.Func, i int, receiver bool) bool {
+	for _, u := range c.units {
+		if u.Obj == nil || u.Obj != f {
+			continue
+		}
+		params := u.Params()
+		if f.Signature().Recv() != nil && !receiver {
+			i++
+		}
+		return i < len(params) && params[i] != nil && len(u.Idents(params[i])) > 0
+	}
+	return f == nil || f.Pkg() != c.pkg.Types
 }
 
 // callersKeep reports whether all callers of an unexported function use an argument behind the

@@ -165,7 +165,7 @@ func (c *checker) findOwners() {
 			c.findSecond(final)
 		}
 		if lit, ok := ast.Unparen(call.Func).(*ast.FuncLit); ok {
-			if v := c.pkg.ObjectOf(call.Ptr); v != nil && call.Unit.Mentions(lit, v) {
+			if v := c.pkg.ObjectOf(call.Ptr); call.Unit.Local(v) && call.Unit.Mentions(lit, v) {
 				c.immortal[source.TypeName(v.Type())] = true // it never runs
 				continue
 			}
@@ -239,9 +239,6 @@ func (c *checker) isWhole(call register.Call) bool {
 // it with one: it is not collected before something takes it out.
 func (c *checker) isKept(call register.Call) (kept bool) {
 	global := func(e ast.Expr) bool {
-		if index, ok := ast.Unparen(e).(*ast.IndexExpr); ok {
-			e = index.X
-		}
 		v := c.pkg.ObjectOf(e)
 		return v != nil && v.Parent() == c.pkg.Types.Scope()
 	}
@@ -256,7 +253,8 @@ func (c *checker) isKept(call register.Call) (kept bool) {
 		switch n := n.(type) {
 		case *ast.AssignStmt:
 			for i, lhs := range n.Lhs {
-				kept = kept || len(n.Lhs) == len(n.Rhs) && global(lhs) && is(n.Rhs[i])
+				index, ok := ast.Unparen(lhs).(*ast.IndexExpr)
+				kept = kept || ok && len(n.Lhs) == len(n.Rhs) && global(index.X) && is(n.Rhs[i]) && c.pkg.ObjectOf(n.Rhs[i]) != nil
 			}
 		case *ast.CallExpr:
 			sel, ok := n.Fun.(*ast.SelectorExpr)

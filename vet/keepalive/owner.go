@@ -5,7 +5,6 @@ import (
 	"go/token"
 	"go/types"
 	"regexp"
-	"strings"
 
 	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
@@ -127,20 +126,12 @@ func (c *checker) handle(method *ast.SelectorExpr) *types.Var {
 	return nil
 }
 
-// pointerField reports whether a field may be a pointer of C. Of fields of other packages only
-// the type is known, which may be invalid.
+// pointerField reports whether a field may be a pointer of C.
 func (c *checker) pointerField(field *types.Var) bool {
 	if field.Pkg() == c.pkg.Types {
 		return c.pointers[field]
 	}
-	switch t := field.Type().Underlying().(type) {
-	case *types.Basic:
-		return t.Kind() == types.Invalid || t.Kind() == types.UnsafePointer
-	case *types.Pointer:
-		name, ok := t.Elem().(*types.Named)
-		return ok && strings.HasPrefix(name.Obj().Name(), "_Ctype_")
-	}
-	return false
+	return c.pkg.Points(field)
 }
 
 // root returns the local variable that an expression reads fields of, and whether one of the

@@ -48,6 +48,7 @@ func (b *body) fate(name string) (frees, keeps, returns, takes, passes bool) {
 		return false, false, false, false, false
 	}
 	names := b.same(name)
+	counted := false
 	is := func(e []string) bool { return len(e) == 1 && slices.Contains(names, e[0]) }
 	for i, t := range b.tokens {
 		switch {
@@ -75,12 +76,15 @@ func (b *body) fate(name string) (frees, keeps, returns, takes, passes bool) {
 			if !is(e) {
 				continue
 			}
+			if counted = counted || strings.HasSuffix(c.name, "_ref"); counted {
+				takes = false
+			}
 			fn, known := b.Functions.at(c.name, b.depth-1)
 			if known && arg < len(fn.Frees) {
-				frees, keeps, takes = frees || fn.Frees[arg], keeps || fn.Keeps[arg], takes || fn.Takes[arg]
+				frees, keeps, takes = frees || fn.Frees[arg], keeps || fn.Keeps[arg], takes || fn.Takes[arg] && !counted
 				passes = passes || fn.Passes[arg]
 			} else if !known {
-				frees, takes = frees || b.Ends(c.name), takes || b.Takes != nil && b.Takes(c.name, arg)
+				frees, takes = frees || b.Ends(c.name), takes || !counted && b.Takes != nil && b.Takes(c.name, arg)
 				passes = passes || !reads.MatchString(c.name)
 			}
 			for other, e := range c.args { // set(x, s, free)
@@ -114,7 +118,23 @@ func (b *body) makes(name string) (found bool) {
 			found = true
 		}
 	}
-	return found && !has(b.tokens, "static")
+	return found && !has(b.tokens, "static") && b.onlyMakes(name)
+}
+
+// onlyMakes reports whether a body uses a parameter for nothing but *p = value and to compare it with NULL.
+func (b *body) onlyMakes(name string) bool {
+	for i, t := range b.tokens {
+		if t != name {
+			continue
+		}
+		prev, next := b.at(i-1), b.at(i+1)
+		assigned := prev == "*" && next == "="
+		asked := prev == "!" || next == "==" || next == "!=" || (prev == "(" || prev == "&&") && (next == ")" || next == "&&") && b.condition(b.closes(i-1))
+		if !assigned && !asked {
+			return false
+		}
+	}
+	return true
 }
 
 var allocators = map[string]bool{"malloc": true, "calloc": true, "realloc": true, "strdup": true, "strndup": true}

@@ -158,17 +158,21 @@ func (p *Package) IsNumber(v types.Object) bool {
 // numeric matches the names of types of numbers.
 var numeric = regexp.MustCompile(`^(enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|(\w+_)?[uU]?int(8|16|32|64)(_t)?|s?size_t|time_t|off_t)$`)
 
-// Points reports whether a variable or a field may have a pointer to C memory.
+// Points reports whether a variable or a field may have a pointer to C memory. Of another package only the type is known, which is
+// invalid or made by cgo.
 func (p *Package) Points(v types.Object) bool {
 	p.once.Do(p.index)
-	if e := p.declaredAs[v]; e != nil {
-		return p.IsPointer(e)
+	if e := p.declaredAs[v]; e != nil || v == nil {
+		return v != nil && p.IsPointer(e)
 	}
-	if v == nil {
-		return false
+	switch t := v.Type().Underlying().(type) {
+	case *types.Basic:
+		return t.Kind() == types.Invalid || t.Kind() == types.UnsafePointer
+	case *types.Pointer:
+		name, ok := t.Elem().(*types.Named)
+		return ok && strings.HasPrefix(name.Obj().Name(), "_Ctype_")
 	}
-	_, ptr := v.Type().Underlying().(*types.Pointer)
-	return ptr || types.Identical(v.Type(), types.Typ[types.UnsafePointer])
+	return false
 }
 
 // readC collects the names of C types, and what the comments above import "C" define.

@@ -258,13 +258,13 @@ func (d *Declaration) Lent() bool {
 	return d != nil && strings.Contains(d.Result, "*") && mayNot.MatchString(d.about+d.given) && !mustFree.MatchString(d.about)
 }
 
-var freedBy = regexp.MustCompile(`(?i)\b(?:free|freed|frees|release|released|call|invoke|use|using|with|by)\W+(?:[a-z]+\W+)?(\w+_(?:free|release|destroy))\b`)
+var freedBy = regexp.MustCompile(`(?i)\b(?:free|freed|frees|release|released|call|invoke|use|using|with|by)\W+(?:[a-z]+\W+)?(\w+_free)\b|\b(?:freed?|released?|back|deallocated?) (?:with|by|using|through|to) (\w+_(?:release|destroy))\b`)
 
 // FreedBy returns the function, other than free, by which the comment wants what the function makes freed, or "".
 func (d *Declaration) FreedBy() string {
 	if d != nil {
 		if m := freedBy.FindStringSubmatch(d.about); m != nil && m[1] != "g_free" {
-			return m[1]
+			return m[1] + m[2]
 		}
 	}
 	return ""

@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-
-	"github.com/cheapgo/cheap/vet/internal/source"
 )
 
 // argument says what becomes of an argument of a call, or that the result has it too.
@@ -71,21 +69,11 @@ func (u *Unit) argument(call *ast.CallExpr, arg ast.Node, inner bool, roles Argu
 	if !inner && callee != nil && callee.Pkg() != nil && callee.Pkg().Path() == own && strings.HasPrefix(callee.Name(), "Own") {
 		return Use{Role: Keeps, Node: call}, false // whose body hands on the address of its argument
 	}
-	if _, ok := u.Parent(call).(*ast.DeferStmt); ok && callee != nil && len(call.Args) == 1 && u.Variable(arg) != nil && u.isOf(arg, callee.Pkg()) {
-		return Use{Role: Frees, Node: call}, false // PutContainer(c), whatever its name
-	}
 	role := roles(u, call, callee, index, inner)
 	if role == Leaves {
 		return Use{}, true
 	}
 	return Use{Role: role, Node: call}, false
-}
-
-// isOf reports whether an expression is an object that has to be released, of a type of the package.
-func (u *Unit) isOf(e ast.Node, pkg *types.Package) bool {
-	t := u.Info.TypeOf(e.(ast.Expr))
-	name := source.TypeName(t)
-	return name != nil && pkg != nil && name.Pkg() == pkg && u.Owns != nil && u.Owns(t)
 }
 
 // own is the package whose Own and OwnWith take a resource over.

@@ -208,6 +208,9 @@ func (u *Unit) impossible(cond ast.Expr, value bool, s Search, err bool, known m
 			if sel, ok := x.(*ast.SelectorExpr); ok && s.Made && isNil(y) && s.Nil[u.ObjectOf(sel.X)] && len(u.Values(u.ObjectOf(sel.X))) == 0 && !u.IsStar(u.ObjectOf(sel.X)) {
 				return (c.Op == token.EQL) == value // C has put nothing into the struct where it is nil
 			}
+			if sel, ok := x.(*ast.SelectorExpr); ok && isNil(y) && s.NotNil == "" && s.Nil[u.ObjectOf(sel.X)] && u.Owns != nil && u.Owns(u.Info.TypeOf(sel.X)) && u.Points(u.Info.Uses[sel.Sel]) {
+				return (c.Op == token.EQL) == value // an object without its pointer has nothing
+			}
 			switch obj := u.ObjectOf(x); {
 			case obj != nil && s.Nil[obj], s.NotNil != "" && types.ExprString(x) == s.NotNil:
 				return (c.Op == token.EQL) == value

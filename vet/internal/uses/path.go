@@ -5,6 +5,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ type Search struct {
 
 	// Nil has variables that are known not to be nil at From.
 	Nil map[types.Object]bool
+
+	// Walks are variables of Nil of which nothing is known once they have got another value.
+	Walks []types.Object
 
 	// NotNil is the text of a field that is known not to be nil at From, or empty.
 	NotNil string
@@ -44,10 +48,10 @@ type Search struct {
 	fields []string              // the texts of fields that the call sets, with Made
 }
 
-// A state is where a search is. Err is not known to be nil once it was assigned to.
+// A state is where a search is. Err is not known to be nil once it was assigned to, and what walks once that has moved.
 type state struct {
-	block *cfg.Block
-	err   bool
+	block      *cfg.Block
+	err, moved bool
 }
 
 // Find returns where the first way that it finds ends: a return statement, the end of the body, a panic from which the function
@@ -80,9 +84,14 @@ func (u *Unit) Find(s Search) ast.Node {
 	if call, ok := s.From.(*ast.CallExpr); s.Made && ok {
 		s.status, s.fields = u.status(call, s)
 	}
+	behind := s // where what walks has moved
+	behind.Nil = maps.Clone(s.Nil)
+	for _, v := range s.Walks {
+		delete(behind.Nil, v)
+	}
 	seen := map[state]bool{}
-	var walk func(b *cfg.Block, from int, err bool) ast.Node
-	walk = func(b *cfg.Block, from int, err bool) ast.Node {
+	var walk func(b *cfg.Block, from int, err, moved bool) ast.Node
+	walk = func(b *cfg.Block, from int, err, moved bool) ast.Node {
 		for i := from; i < len(b.Nodes); i++ {
 			p := place{b, i}
 			if stop[p] {
@@ -106,6 +115,11 @@ func (u *Unit) Find(s Search) ast.Node {
 			if err && (s.Err != nil && u.assigns(b.Nodes[i], s.Err) || s.Made && u.forgets(b.Nodes[i], s)) {
 				err = false
 			}
+			moved = moved || slices.ContainsFunc(s.Walks, func(v types.Object) bool { return u.assigns(b.Nodes[i], v) && !u.copies(b.Nodes[i], s) })
+		}
+		s := s
+		if moved {
+			s = behind
 		}
 		for i, next := range b.Succs {
 			if next.Kind == cfg.KindRangeLoop && u.enters(b, next) {
@@ -119,16 +133,23 @@ func (u *Unit) Find(s Search) ast.Node {
 					continue
 				}
 			}
-			if st := (state{next, err}); !seen[st] {
+			if st := (state{next, err, moved}); !seen[st] {
 				seen[st] = true
-				if n := walk(next, 0, err); n != nil {
+				if n := walk(next, 0, err, moved); n != nil {
 					return n
 				}
 			}
 		}
 		return nil
 	}
-	return walk(start.block, start.index+1, true)
+	return walk(start.block, start.index+1, true, false)
+}
+
+// copies reports whether an assignment gives a variable what a search follows: a variable that does not walk.
+func (u *Unit) copies(n ast.Node, s Search) bool {
+	a := n.(*ast.AssignStmt)
+	v := u.Variable(a.Rhs[0])
+	return len(a.Rhs) == 1 && s.Nil[v] && !slices.Contains(s.Walks, v)
 }
 
 // failsTest reports whether a statement says that a test has failed, behind which nobody misses anything.
@@ -158,7 +179,8 @@ func (u *Unit) wantsError(n ast.Node, err types.Object) bool {
 		if !ok {
 			return u.ObjectOf(arg) == err && (strings.HasPrefix(check(call), "Error") || strings.HasPrefix(check(call), "NotNil"))
 		}
-		return cond.Op == token.NEQ && u.ObjectOf(cond.X) == err && isNil(cond.Y) && check(call) != ""
+		name := check(call)
+		return cond.Op == token.NEQ && u.ObjectOf(cond.X) == err && isNil(cond.Y) && (name == "T" || strings.HasPrefix(name, "True"))
 	})
 }
 

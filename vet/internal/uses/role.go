@@ -197,12 +197,15 @@ var puts = regexp.MustCompile(`(?i)(add|insert|append|prepend|push|attach|pack)`
 // pointerOf returns what becomes of the pointer x.f of an object, if that goes somewhere: a function of C frees it or takes it over, or it
 // leaves the function. What a method does to a field of its receiver does not count.
 func (u *Unit) pointerOf(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (use Use, ok bool) {
-	if at.inner || u.Owns == nil || !u.Owns(u.Info.TypeOf(p.X)) {
+	if at.inner || u.Owns == nil || !u.Owns(u.Info.TypeOf(p.X)) || u.following > 1 {
 		return use, false
 	}
-	if d, method := u.Node.(*ast.FuncDecl); method && d.Recv != nil && u.Params()[0] == u.ObjectOf(p.X) {
+	params := u.Params()
+	if d, method := u.Node.(*ast.FuncDecl); method && d.Recv != nil && len(params) > 0 && params[0] != nil && u.ObjectOf(p.X) == types.Object(params[0]) {
 		return use, false
 	}
+	u.following++ // n = n.next leads here again
+	defer func() { u.following-- }()
 	e := u.Dressed(p)
 	if call, is := u.Parent(e).(*ast.CallExpr); is && u.C(call.Fun) != "" {
 		index := slices.Index(call.Args, e)
@@ -216,7 +219,8 @@ func (u *Unit) pointerOf(p *ast.SelectorExpr, at carrier, roles ArgumentRole) (u
 		}
 		return use, false
 	}
-	if u.written(p) || !u.Points(u.Info.Uses[p.Sel]) {
+	field, _ := u.Info.Uses[p.Sel].(*types.Var)
+	if u.written(p) || field == nil || !u.Points(field.Origin()) || !u.Releasable(field.Origin()) {
 		return use, false
 	}
 	switch use = u.follow(carrier{node: p}, roles); {

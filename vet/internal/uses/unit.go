@@ -28,6 +28,11 @@ type Unit struct {
 	// struct has it as well. If Owns is nil, none does.
 	Owns func(types.Type) bool
 
+	// Releasable reports whether a field may have what the method of an object releases.
+	Releasable func(*types.Var) bool
+
+	following int // how deep pointerOf is
+
 	// Ends says that all functions of C free whose names say that they release.
 	Ends bool
 

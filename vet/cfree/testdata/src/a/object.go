@@ -355,3 +355,76 @@ func deferredLater() C.int {
 	p = newPicture()
 	return n + C.image_size(p.p)
 }
+
+// A list of objects is walked.
+type link struct {
+	p    *C.image
+	next *link
+	id   uintptr
+}
+
+func newLink() *link { return &link{p: C.image_new()} } // want newLink:"results\\[0\\]"
+
+func (l *link) Close() { C.image_free(l.p) } // want Close:"releases" Close:"params\\[0\\]"
+
+func walk(head *link) (n int) {
+	for l := head; l != nil; l = l.next {
+		n++
+	}
+	return n
+}
+
+func walkOwn() (n int) {
+	l := newLink()
+	for ; l != nil; l = l.next {
+		l.Close()
+		n++
+	}
+	return n
+}
+
+// Another field than the one that is released says nothing.
+func onlyID() uintptr {
+	l := newLink() // want `the result of newLink is never freed`
+	return l.id
+}
+
+// The leak behind an object without its pointer, and a test that wants no error.
+func openLink(n int) (*link, error) { // want openLink:"results\\[0\\]"
+	l := newLink() // want `the result of newLink is not freed on the way to the return`
+	if l.p == nil {
+		return nil, errors.New("memory")
+	}
+	if n < 0 {
+		return nil, errors.New("n")
+	}
+	return l, nil
+}
+
+func assertsNone(t *testing.T) int {
+	l, err := openLink(1) // want `the result of openLink is never freed`
+	assert.False(t, err != nil)
+	return int(l.id)
+}
+
+func (checks) False(t *testing.T, bad bool) { // want False:"params\\[0 2 0\\]"
+	if bad {
+		t.FailNow()
+	}
+}
+
+// A function that is deferred with an object, and only looks.
+func deferredLook() C.int {
+	l := newLink() // want `the result of newLink is never freed`
+	defer look(l)
+	return C.image_size(l.p)
+}
+
+func look(l *link) { println(l.id) }
+
+func walkAll() {
+	l := newLink()
+	for e := l; e != nil; e = e.next {
+		e.Close()
+	}
+}

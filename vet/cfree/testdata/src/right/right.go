@@ -22,6 +22,8 @@ box *box_of(void *definition);
 void free_data(void *data);
 unsigned intern_static_string(const char *text);
 box *gsk_debug_node_new(box *child, char *text);
+static void make_text(char **p) { *p = strdup("text"); }
+static void clear_text(char **p) { *p = NULL; }
 static int on_done(int stream, void *data) { return when_done(stream, done, data); }
 static int only_look(void *data, int n) { return ((char *)data)[n]; }
 static char *make_list(int *n) {
@@ -459,4 +461,17 @@ func counted() (string, bool) {
 	}
 	defer C.free(unsafe.Pointer(p))
 	return C.GoString(p), true
+}
+
+// Another function gets the address of what C has given.
+func madeAndCleared() {
+	var p *C.char
+	C.make_text(&p)
+	C.clear_text(&p)
+}
+
+func madeAndSaid() {
+	var p *C.char
+	C.make_text(&p) // want `what C.make_text gives p is never freed`
+	C.say(p)
 }

@@ -183,7 +183,16 @@ func NewPinned() *Pinned {
 
 func (l *Pinned) len() int { return int(C.shrub_len(l.p)) }
 
-func (s *Shrub) times(n C.int) int { return 2 * int(n) }
+func (s *Shrub) times(n C.int) int {
+	if s == nil {
+		return 0
+	}
+	return 2 * int(n)
+}
+
+func (s *Shrub) plain(n C.int) int { return int(n) }
+
+func (s *Shrub) once() int { return s.plain(C.shrub_len(s.p)) } // want `s may be collected while C.shrub_len`
 
 func (s *Shrub) twice() int { return s.times(C.shrub_len(s.p)) }
 
@@ -340,3 +349,39 @@ func (i *Immortal) of(s *Shrub) C.int {
 	C.shrub_len(i.p)
 	return C.shrub_len(s.p) // want `s may be collected while C.shrub_len`
 }
+
+// The owner is a part of what the function has.
+
+type Inner struct{ p *C.shrub } // want Inner:"owner"
+
+type Outer struct{ *Inner }
+
+func NewOuter() *Outer {
+	i := &Inner{C.shrub_new()}
+	runtime.SetFinalizer(i, func(i *Inner) { C.shrub_free(i.p) })
+	return &Outer{i}
+}
+
+func (o *Outer) len() C.int {
+	defer runtime.KeepAlive(o.Inner)
+	return C.shrub_len(o.Inner.p)
+}
+
+func (o *Outer) sum() C.int {
+	return C.shrub_len(o.Inner.p) // want `o may be collected while C.shrub_len`
+}
+
+// One of many objects is kept, and not all.
+
+type Latest struct{ p *C.shrub } // want Latest:"owner"
+
+var latest *Latest
+
+func NewLatest() *Latest {
+	l := &Latest{C.shrub_new()}
+	latest = l
+	runtime.SetFinalizer(l, func(l *Latest) { C.shrub_free(l.p) })
+	return l
+}
+
+func (l *Latest) len() C.int { return C.shrub_len(l.p) } // want `l may be collected while C.shrub_len`
