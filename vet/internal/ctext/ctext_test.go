@@ -42,6 +42,7 @@ func TestFunc(t *testing.T) {
 		{`int f(char **out, int n) { *out = NULL; if (n) *out = malloc(n); return 0; }`, "makes 0"},
 		{`int f(char **out, int n) { *out = n ? malloc(n) : "none"; return 0; }`, ""},
 		{`int f(char **out) { *out = "a"; if (all) *out = strdup(all); return 0; }`, ""},
+		{`void f(context *c, const char *s) { result_text(c, s, -1, &free); }`, "keeps 0 keeps 1 takes 1"},
 		{`void g(void *p, char *s) { take(p, s); } void f(void *p, char *s) { g(p, s); }`, "keeps 1 takes 1"},
 
 		{`void f(struct buf *b) { if (!b) return; free(b->data); free(b); }`, "frees 0"},

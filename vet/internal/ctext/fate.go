@@ -88,6 +88,9 @@ func (b *body) fate(name string) (frees, keeps, returns, takes, passes bool) {
 				passes = passes || !reads.MatchString(c.name)
 			}
 			for other, e := range c.args { // set(x, s, free)
+				if len(e) == 2 && e[0] == "&" {
+					e = e[1:] // &free
+				}
 				takes = takes || arg > 0 && other > arg && slices.Equal(e, []string{"free"})
 				keeps = keeps || other != arg && len(e) == 1 && freeing.MatchString(e[0]) && !slices.Contains(b.params, e[0])
 			}
