@@ -19,7 +19,7 @@ import (
 var makesObject = regexp.MustCompile(`(?i)(open|new|create|alloc|init|parse|load|dup|clone|copy|make|decode|start|connect|begin|prepare)`)
 
 // gets matches the names of functions of C that give what belongs to something else, perhaps.
-var gets = regexp.MustCompile(`(^|_)[gG]et|[a-zA-Z]Get[A-Z]`)
+var gets = regexp.MustCompile(`(^|_)([gG]et|lookup)|[a-zA-Z]Get[A-Z]`)
 
 // checkObjects reports what a function of C has made, where the function releases it, or a library says that it has to be, but not on the
 // way to some return; and the same of a cgo.Handle, and of a runtime.Pinner that pins.

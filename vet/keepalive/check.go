@@ -359,7 +359,7 @@ func (c *checker) callersKeep(u *uses.Unit, index, depth int) bool {
 		if i := slices.Index(s.unit.Params(), root); i >= 0 && c.callersKeep(s.unit, i, depth+1) {
 			continue
 		}
-		if !c.usedAfter(s.unit, root, s.call, nil) {
+		if !c.usedAfter(s.unit, root, s.call, nil) && !c.stored(s.unit, root) {
 			return false
 		}
 	}

@@ -3,7 +3,7 @@ package a
 /*
 typedef struct image image;
 typedef struct album { image *image; } album;
-image *image_new(void); image *Image_Get_Main(void); image *XIMGGetMain(void); image *image_current(album *);
+image *image_new(void); image *Image_Get_Main(void); image *XIMGGetMain(void); image *image_current(album *); image *album_lookup(album *, int);
 void image_free(image *);
 int image_size(image *);
 int image_put(image *);
@@ -54,7 +54,9 @@ func main() *image { return &image{C.XIMGGetMain()} }
 
 func current(a *C.album) *image { return &image{C.image_current(a)} }
 
-func onlyLooks(a *C.album) int { return main().size() + current(a).size() }
+func lookup(a *C.album) *image { return &image{C.album_lookup(a, 1)} }
+
+func onlyLooks(a *C.album) int { return main().size() + current(a).size() + lookup(a).size() }
 
 func sized(n int) (*image, error) { // want sized:"results\\[0\\]"
 	if n < 0 {

@@ -385,3 +385,21 @@ func NewLatest() *Latest {
 }
 
 func (l *Latest) len() C.int { return C.shrub_len(l.p) } // want `l may be collected while C.shrub_len`
+
+// The caller has put the owner into what it uses.
+
+type user struct {
+	of *Shrub
+	n  C.int
+}
+
+func (u *user) init(s *Shrub) {
+	u.of = s
+	u.n = s.counted()
+}
+
+func (s *Shrub) counted() C.int { return C.shrub_len(s.p) }
+
+func (u *user) start(s *Shrub) { u.n = s.counted2() }
+
+func (s *Shrub) counted2() C.int { return C.shrub_len(s.p) } // want `s may be collected while C.shrub_len`
