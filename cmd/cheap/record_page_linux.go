@@ -80,13 +80,17 @@ func (t *timeline) toEnd() []heappage.Point {
 	return points
 }
 
-// all returns the start, the moments, and the end of a program that has run so long.
+// all returns the start, the moments, and the end of a program that has run so long. What was seen of it last may be long before
+// that, if it has ended and nobody has waited for it.
 func (t *timeline) all(took time.Duration) []heappage.Moment {
 	list := []heappage.Moment{{}}
 	for _, m := range t.moments {
 		list = append(list, heappage.Moment{At: m.at})
 	}
-	return append(list, heappage.Moment{At: cmp.Or(t.seen, took)})
+	if t.seen > 0 && took-t.seen > momentsApart {
+		took = t.seen
+	}
+	return append(list, heappage.Moment{At: took})
 }
 
 // of returns what a stack had in use at each moment. It is number i of so many in the list of now, to which new stacks

@@ -89,13 +89,16 @@ func TestTimelineOf(t *testing.T) {
 // TestTimelineEnd has a program whose exit takes half of the time that the command has waited for it: nothing has stopped growing
 // meanwhile.
 func TestTimelineEnd(t *testing.T) {
-	line := &timeline{moments: []timelineMoment{{at: 1}, {at: 2}}}
-	if got, want := line.all(6), []heappage.Moment{{}, {At: 1}, {At: 2}, {At: 6}}; !slices.Equal(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	line.seen = 3
-	if got, want := line.all(6), []heappage.Moment{{}, {At: 1}, {At: 2}, {At: 3}}; !slices.Equal(got, want) {
-		t.Errorf("of a program that was seen until 3 ns: %v, want %v", got, want)
+	const sec = time.Second
+	line := &timeline{moments: []timelineMoment{{at: sec}, {at: 2 * sec}}}
+	for _, test := range []struct{ seen, want time.Duration }{
+		{0, 6 * sec}, {3 * sec, 3 * sec},
+		{6*sec - momentsApart/2, 6 * sec}, // also of a program that ends before the second look
+	} {
+		line.seen = test.seen
+		if got, want := line.all(6*sec), []heappage.Moment{{}, {At: sec}, {At: 2 * sec}, {At: test.want}}; !slices.Equal(got, want) {
+			t.Errorf("of a program that was seen until %v: %v, want %v", test.seen, got, want)
+		}
 	}
 }
 

@@ -225,7 +225,7 @@ func (r *Recording) data() data {
 		return i
 	}
 	for _, m := range r.Moments {
-		d.Times = append(d.Times, hundredths(m.At))
+		d.Times = append(d.Times, thousandths(m.At))
 	}
 	for _, s := range few(r.Stacks, len(r.Moments)) {
 		of := dataOf{
@@ -240,7 +240,7 @@ func (r *Recording) data() data {
 		d.Stacks = append(d.Stacks, of)
 	}
 	for _, p := range r.Points {
-		d.Points = append(d.Points, hundredths(p.At))
+		d.Points = append(d.Points, thousandths(p.At))
 		for i, n := range p.Bytes {
 			d.Series[i] = append(d.Series[i], n)
 		}
@@ -248,8 +248,8 @@ func (r *Recording) data() data {
 	return d
 }
 
-// hundredths returns a time in seconds, to a hundredth.
-func hundredths(d time.Duration) float64 { return math.Round(d.Seconds()*100) / 100 }
+// thousandths returns a time in seconds, to a thousandth: a program may end after three.
+func thousandths(d time.Duration) float64 { return math.Round(d.Seconds()*1000) / 1000 }
 
 // A view is what the template shows.
 type view struct {
