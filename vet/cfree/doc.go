@@ -5,8 +5,9 @@
 // cfree: report C memory that is not freed
 //
 // The results of C.CString, C.CBytes, C.malloc and its kin, of functions in C of the package that
-// return what malloc has returned, and of cheap's Malloc belong to the caller. The analyzer
-// reports one that is neither freed nor handed on, on some path through the function:
+// return what malloc has returned, or put it where an argument points to, and of cheap's Malloc
+// belong to the caller. The analyzer reports one that is neither freed nor handed on, on some path
+// through the function:
 //
 //	func open(name string) *C.db {
 //		cname := C.CString(name)
@@ -37,8 +38,8 @@
 //   - dropped: nothing has the result.
 //   - never: nothing in the function frees it, or a method frees other fields of a struct, and nothing frees this one.
 //   - path: it is freed, but not on the way to this return, or to a panic from which the function recovers.
-//   - object: what C has made is released on other ways through the function, or by a field that the package frees if a library says
-//     that it has to be, but not at this return; or nothing releases what a library says has to be. So is a cgo.Handle, unless the package
+//   - object: what C has made, as a library or a name such as new or open says, is released on other ways through the function, or by a
+//     field that the package frees if a library says that it has to be, but not at this return; or nothing releases what a library says has to be. So is a cgo.Handle, unless the package
 //     deletes such as come from C, and what a runtime.Pinner pins. That C has failed to make it is known from what it has given besides, and
 //     from what the function made of that.
 //   - beside: a function in Go returns it with an error as well, and its caller returns at the error.
