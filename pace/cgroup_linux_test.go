@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -109,6 +110,7 @@ func TestNeighbour(t *testing.T) {
 	if u == nil {
 		t.Fatal("no usage")
 	}
+	debug.FreeOSMemory() // what tests before have left is not given back meanwhile
 	var r reader
 	g, v := new(gauge), see(r.read(), u)
 	g.first(sample{at: v.moment()}, v)
