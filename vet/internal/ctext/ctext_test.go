@@ -41,6 +41,8 @@ func TestFunc(t *testing.T) {
 		{`int f(const char *s, char **err) { if (*s) return 0; *err = strdup("empty"); return -1; }`, "makes 1"},
 		{`int f(char **out, int n) { *out = NULL; if (n) *out = malloc(n); return 0; }`, "makes 0"},
 		{`int f(char **out, int n) { *out = n ? malloc(n) : "none"; return 0; }`, ""},
+		{`int f(char **out) { *out = malloc(4); pool[n++] = *out; return 0; }`, ""},
+		{`int f(char **out) { if (!out) return 1; if (!*out) *out = malloc(4); return 0; }`, ""},
 		{`int f(char **out) { *out = "a"; if (all) *out = strdup(all); return 0; }`, ""},
 		{`void f(context *c, const char *s) { result_text(c, s, -1, &free); }`, "keeps 0 keeps 1 takes 1"},
 		{`void g(void *p, char *s) { take(p, s); } void f(void *p, char *s) { g(p, s); }`, "keeps 1 takes 1"},

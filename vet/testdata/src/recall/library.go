@@ -32,7 +32,7 @@ int PQntuples(PGresult *r); char *PQgetvalue(PGresult *r, int i, int j);
 static PGresult *query(PGconn *c, const char *q) { PGresult *r = PQexec(c, q); return r; }
 #include <netdb.h>
 #include <string.h>
-typedef struct RSA RSA; void RSA_free(RSA *r); int RSA_bits(RSA *r); int EVP_PKEY_assign(EVP_PKEY *k, int type, void *r);
+typedef struct RSA RSA; void RSA_free(RSA *r); int RSA_bits(RSA *r); int RSA_up_ref(RSA *r); int EVP_PKEY_assign(EVP_PKEY *k, int type, void *r);
 static int assign_rsa(EVP_PKEY *k, RSA *r) { return EVP_PKEY_assign(k, 6, r); } RSA *RSA_new(void);
 int st_add(st *s, char *text); static int st_insert(st *s, const char *text, char **err) {
 	char *copy = strdup(text);
@@ -279,6 +279,20 @@ func badAssign(k *C.EVP_PKEY) bool {
 	r := C.RSA_new()
 	defer C.RSA_free(r)
 	return C.RSA_bits(r) > 0 && C.assign_rsa(k, r) == 1
+}
+func goodAssignRef(k *C.EVP_PKEY) bool {
+	r := C.RSA_new()
+	defer C.RSA_free(r)
+	C.RSA_up_ref(r)
+	return C.assign_rsa(k, r) == 1
+}
+func goodAssignFirst(k *C.EVP_PKEY) bool {
+	r := C.RSA_new()
+	if C.assign_rsa(k, r) == 1 {
+		return true
+	}
+	C.RSA_free(r)
+	return false
 }
 func goodAssign(k *C.EVP_PKEY) bool {
 	r := C.RSA_new()

@@ -16,6 +16,7 @@ import "C"
 import (
 	"errors"
 	"testing"
+	"unsafe"
 )
 
 // An image is released by Close.
@@ -429,4 +430,16 @@ func walkAll() {
 	for e := l; e != nil; e = e.next {
 		e.Close()
 	}
+}
+
+// An object whose pointer leads to the next one.
+type chain struct{ p unsafe.Pointer }
+
+func (c *chain) Close() { C.image_free((*C.image)(c.p)) } // want Close:"releases" Close:"params\\[0\\]"
+
+func chained(head *chain) (n int) {
+	for c := head; c != nil; c = (*chain)(c.p) {
+		n++
+	}
+	return n
 }
