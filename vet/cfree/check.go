@@ -74,7 +74,7 @@ var elsewhere = regexp.MustCompile(`(?i)\b(freed|released|owned|deallocated) (\w
 // saidToGo reports whether a comment in the line of an allocation, or one in the function that names its variable, says that somebody else
 // frees it.
 func (c *checker) saidToGo(u *uses.Unit, a allocation) bool {
-	file, line := c.file(a.call.Pos()), c.Fset.Position(a.call.Pos()).Line
+	file, line := c.pkg.FileOf(a.call.Pos()), c.Fset.Position(a.call.Pos()).Line
 	v := c.pkg.Receiver(c.pkg.Dressed(a.call))
 	return file != nil && slices.ContainsFunc(file.Comments, func(g *ast.CommentGroup) bool {
 		here := c.Fset.Position(g.Pos()).Line == line
@@ -424,7 +424,7 @@ func (c *checker) reportAt(n ast.Node, category, message string, fix []analysis.
 
 // fix returns the fix that defers C.free behind the allocation. There is none where a function of C may keep what it is given.
 func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) []analysis.SuggestedFix {
-	file, s := c.file(a.call.Pos()), u.Statement(use.Node)
+	file, s := c.pkg.FileOf(a.call.Pos()), u.Statement(use.Node)
 	if file == nil || s == nil || u.Loop(a.call) != nil || use.Var == nil || !strings.HasPrefix(a.name, "C.") {
 		return nil
 	}
@@ -451,13 +451,4 @@ func (c *checker) fix(u *uses.Unit, a allocation, use uses.Use, fate uses.Fate) 
 			NewText: []byte(analyzer.Indent(c.Pass, s) + "defer C.free(" + arg + ")"),
 		}),
 	}}
-}
-
-func (c *checker) file(pos token.Pos) *ast.File {
-	for _, f := range c.pkg.Files {
-		if f.FileStart <= pos && pos < f.FileEnd {
-			return f
-		}
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 
 	"github.com/cheapgo/cheap/vet/internal/analyzer"
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -77,7 +78,7 @@ func (c *checker) forgetsAll(u *uses.Unit, fate uses.Fate, isString bool) bool {
 // that might change what the function does: under a condition within the statement, or where C may still use
 // the string after the call.
 func (c *checker) fixDropped(u *uses.Unit, a allocation) []analysis.SuggestedFix {
-	file, s := c.file(a.call.Pos()), u.Statement(a.call)
+	file, s := c.pkg.FileOf(a.call.Pos()), u.Statement(a.call)
 	if file == nil || s == nil || a.name != "C.CString" || len(a.call.Args) != 1 || !isPlain(a.call.Args[0]) {
 		return nil
 	}
@@ -128,9 +129,6 @@ func isPlain(e ast.Expr) bool {
 	}
 	return false
 }
-
-// cNumber matches the names of types of C that are numbers, and hold no address.
-var cNumber = regexp.MustCompile(`^([su]?char|u?(short|int|long|longlong)|float|double|s?size_t|u?int(8|16|32|64)_t|bool|_Bool|g(boolean|u?int(8|16|32|64)?|size|float|double|u?long)|u?int(8|16|32|64)|Uint(8|16|32|64)|SDL_bool)$`)
 
 // isNumber reports whether the result of a call of C is only used as a number or a text of Go: it is dropped, compared, copied by
 // C.GoString, or converted to a number. It may have a variable.
@@ -199,7 +197,7 @@ func (c *checker) numberParam(f *uses.Unit, index int) bool {
 // numberType reports whether an expression is a type that holds no address.
 func (c *checker) numberType(e ast.Expr) bool {
 	if name := c.pkg.C(e); name != "" {
-		return cNumber.MatchString(name)
+		return source.IsNumeric(name)
 	}
 	t := c.pkg.Info.TypeOf(e)
 	if t == nil {

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 
+	"github.com/cheapgo/cheap/vet/internal/source"
 	"github.com/cheapgo/cheap/vet/internal/uses"
 )
 
@@ -35,7 +36,7 @@ func (c *checker) knowsFree(u *uses.Unit, file *ast.File, s ast.Stmt) (edits []a
 		}
 		edits = append(edits, analysis.TextEdit{Pos: at, End: at, NewText: []byte(text)})
 	}
-	if !importsUnsafe(file) {
+	if !source.Imports(file, "unsafe") {
 		at, text := decl.End(), "\n\nimport \"unsafe\""
 		if decl.Lparen.IsValid() {
 			at, text = spec.End(), "\n\t\"unsafe\""
@@ -103,13 +104,4 @@ func (c *checker) hasFree(f *ast.File) bool {
 		return !found
 	})
 	return found
-}
-
-func importsUnsafe(f *ast.File) bool {
-	for _, spec := range f.Imports {
-		if spec.Path.Value == `"unsafe"` && spec.Name == nil {
-			return true
-		}
-	}
-	return false
 }

@@ -424,7 +424,7 @@ func (c *checker) describe(f finding) string {
 
 // fix returns the fix that keeps an owner alive.
 func (c *checker) fix(f finding) []analysis.SuggestedFix {
-	file := c.file(f.call.Pos())
+	file := c.pkg.FileOf(f.call.Pos())
 	s := f.unit.Statement(f.call)
 	if file == nil || s == nil || !f.unit.Imported(s, "runtime", "runtime") {
 		return nil
@@ -447,26 +447,8 @@ func (c *checker) fix(f finding) []analysis.SuggestedFix {
 		edit = analysis.TextEdit{Pos: s.Pos(), End: s.Pos(), NewText: []byte("defer " + keep + indent)}
 	}
 	edits := []analysis.TextEdit{edit}
-	if !imports(file, "runtime") {
+	if !source.Imports(file, "runtime") {
 		edits = append(edits, analysis.TextEdit{Pos: file.Name.End(), End: file.Name.End(), NewText: []byte("\n\nimport \"runtime\"")})
 	}
 	return []analysis.SuggestedFix{{Message: "keep " + f.root.Name() + " alive until the call returns", TextEdits: edits}}
-}
-
-func imports(f *ast.File, path string) bool {
-	for _, spec := range f.Imports {
-		if spec.Path.Value == `"`+path+`"` && spec.Name == nil {
-			return true
-		}
-	}
-	return false
-}
-
-func (c *checker) file(pos token.Pos) *ast.File {
-	for _, f := range c.pkg.Files {
-		if f.FileStart <= pos && pos < f.FileEnd {
-			return f
-		}
-	}
-	return nil
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"go/ast"
+	"go/token"
 	"go/types"
 	"path/filepath"
 	"regexp"
@@ -119,9 +120,6 @@ func (p *Package) IsCType(name string) bool {
 	return p.ctypes[name] || basicC.MatchString(name)
 }
 
-// number matches the names of types of numbers, and what is not passed as one value.
-var number = regexp.MustCompile(`^(struct_.*|union_.*|enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|u?int(ptr|max|_\w+)?\d*_t|s?size_t|time_t|off_t)$`)
-
 // IsPointer reports whether a type in the source may be that of a pointer to C memory.
 func (p *Package) IsPointer(e ast.Expr) bool {
 	switch t := ast.Unparen(e).(type) {
@@ -129,7 +127,7 @@ func (p *Package) IsPointer(e ast.Expr) bool {
 		return p.C(t.X) != "" || p.IsPointer(t.X)
 	case *ast.SelectorExpr:
 		if name := p.C(t); name != "" { // a type of C with a name, such as xmlDocPtr, that is no number
-			return !number.MatchString(name)
+			return !IsNumeric(name) && !strings.HasPrefix(name, "struct_") && !strings.HasPrefix(name, "union_")
 		}
 		if t.Sel.Name == "Pointer" {
 			id, ok := t.X.(*ast.Ident)
@@ -139,6 +137,20 @@ func (p *Package) IsPointer(e ast.Expr) bool {
 		return t.Name == "uintptr"
 	}
 	return false
+}
+
+// FileOf returns the file that a position is in, or nil.
+func (p *Package) FileOf(pos token.Pos) *ast.File {
+	i := slices.IndexFunc(p.Files, func(f *ast.File) bool { return f.FileStart <= pos && pos < f.FileEnd })
+	if i < 0 {
+		return nil
+	}
+	return p.Files[i]
+}
+
+// Imports reports whether a file imports a package under its own name.
+func Imports(f *ast.File, path string) bool {
+	return slices.ContainsFunc(f.Imports, func(s *ast.ImportSpec) bool { return s.Path.Value == `"`+path+`"` && s.Name == nil })
 }
 
 // IsStar reports whether a variable is declared as a pointer.
@@ -152,11 +164,14 @@ func (p *Package) IsStar(v types.Object) bool {
 func (p *Package) IsNumber(v types.Object) bool {
 	p.once.Do(p.index)
 	e, ok := p.declaredAs[v].(*ast.SelectorExpr)
-	return ok && numeric.MatchString(p.C(e))
+	return ok && IsNumeric(p.C(e))
 }
 
-// numeric matches the names of types of numbers.
-var numeric = regexp.MustCompile(`^(enum_.*|_?[Bb]ool|u?(char|short|int|long|longlong)|schar|float|double|(\w+_)?[uU]?int(8|16|32|64)(_t)?|s?size_t|time_t|off_t)$`)
+// numeric matches the names of types of C that are numbers, and hold no address.
+var numeric = regexp.MustCompile(`^(enum_.*|_?[Bb]ool|[su]?char|u?(short|int|long|longlong)|float|double|(\w+_)?[gU]?u?int(8|16|32|64|ptr|max|_\w+)?(_t)?|s?size_t|time_t|off_t|g(boolean|u?int|s?size|float|double|u?long)|SDL_bool)$`)
+
+// IsNumeric reports whether C.name is the type of a number.
+func IsNumeric(name string) bool { return numeric.MatchString(name) }
 
 // Points reports whether a variable or a field may have a pointer to C memory. Of another package only the type is known, which is
 // invalid or made by cgo.
